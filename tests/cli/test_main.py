@@ -27,7 +27,7 @@ def test_alone_it_prints_its_help(cli: Any) -> None:
         assert word in result.output
 
 
-@pytest.mark.parametrize("command", [(), ("train",), ("resume",), ("eval",), ("shrink",)])
+@pytest.mark.parametrize("command", [(), ("train",), ("resume",), ("eval",), ("compare",), ("shrink",)])
 def test_every_help_names_the_exit_codes(cli: Any, command: tuple[str, ...]) -> None:
     """Scripts rely on them."""
     result = cli(*command, "--help")
@@ -51,7 +51,7 @@ def test_a_command_that_asks_no_model_names_no_budget(cli: Any, command: str) ->
 
 
 @pytest.mark.parametrize(
-    "command", ["train", "resume", "eval", "estimate", "show", "calls", "diff", "report", "shrink"]
+    "command", ["train", "resume", "eval", "compare", "estimate", "show", "calls", "diff", "report", "shrink"]
 )
 def test_no_help_is_cut_off_at_80_columns(cli: Any, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An address to copy is there as a whole."""

@@ -110,6 +110,7 @@ class Done:
         ended: the spent budget or the stop that ended it; None where all was asked.
         entry: what ``evals.jsonl`` says of it.
         used: by the models.
+        program: by the program's own calls, what answers from the cache were paid for included.
         kept: the calls that were kept for the case that it does not come to its end; None where the task keeps none.
         openings: how often the run's test split was looked at with it; None where it did not look at it, and for a
             config, where nobody counts.
@@ -123,6 +124,7 @@ class Done:
     ended: Exception | None
     entry: dict[str, Any]
     used: Usage
+    program: Usage
     kept: Recording | None
     openings: int | None
     earlier: tuple[Earlier, ...]
@@ -303,4 +305,5 @@ def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
     if task.by is not None and evaluation is not None:
         slices = (task.by[0], slices_of(task.by[1], evaluation, before))
     floors = () if evaluation is None else standings(task.floors, evaluation, evaluation, "other")
-    return Done(evaluation, ended, entry, used.total, kept, openings, earlier, slices, floors)
+    program = sum((each.get("forward", Usage()) for each in (used.by_purpose, used.saved_by_purpose)), Usage())
+    return Done(evaluation, ended, entry, used.total, program, kept, openings, earlier, slices, floors)

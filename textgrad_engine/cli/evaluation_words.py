@@ -61,20 +61,18 @@ def in_one_line(subject: Subject, done: Done, evaluation: Evaluation) -> str:
     """What ``--quiet`` prints."""
     looked = "" if (done.openings or 0) < 2 else f", {opened_before((done.openings or 0) - 1)}"
     missed = missed_in_words(done.floors)
-    told = f"{subject.path}: {_prompt_of(subject)} {_measured(evaluation)} on {done.entry['data']}{looked}"
+    told = f"{subject.path}: {called(subject)} {measured(evaluation)} on {done.entry['data']}{looked}"
     return harmless(f"{told}{f'; {missed}' if missed else ''}")
 
 
 def in_words(subject: Subject, done: Done, evaluation: Evaluation) -> str:
     """The score, with all that one must know to judge it."""
     entry = done.entry
-    whose = "config" if subject.run is None else "run"
-    where = _shared(entry, run_data.SPLITS, f"the {whose}'s") or f"no split of the {whose}"
     lines = [
         "",
-        harmless(f"{subject.path}: {_prompt_of(subject)} on {entry['data']} ({where})"),
+        harmless(f"{subject.path}: {called(subject)} on {examples_of(subject, entry)}"),
         "",
-        f"  score   {_measured(evaluation)}   {size(evaluation)}",
+        f"  score   {measured(evaluation)}   {size(evaluation)}",
         *_parts(entry),
         *_spread(evaluation),
         harmless(f"  model   {', '.join(dict.fromkeys(entry['models'].values()))}"),
@@ -101,13 +99,22 @@ def _parts(entry: Mapping[str, Any]) -> Iterator[str]:
         yield from wrapped(told, 80, head)
 
 
-def _prompt_of(subject: Subject) -> str:
+def examples_of(subject: Subject, entry: Mapping[str, Any]) -> str:
+    """Which examples an evaluation is of: their file, and whose split it is."""
+    whose = "config" if subject.run is None else "run"
+    where = shared(entry, run_data.SPLITS, f"the {whose}'s") or f"no split of the {whose}"
+    return f"{entry['data']} ({where})"
+
+
+def called(subject: Subject) -> str:
+    """What the prompt is called that is evaluated."""
     if subject.prompt == "config":
         return "the config's prompt"
     return prompt_in_words(subject.prompt) + (" so far" if subject.may_change else "")
 
 
-def _measured(evaluation: Evaluation) -> str:
+def measured(evaluation: Evaluation) -> str:
+    """A score with its interval."""
     return f"{score(evaluation.mean)} {interval(evaluation.interval)}"
 
 
@@ -123,8 +130,14 @@ def short_of(evaluation: Evaluation, least: float) -> str:
     return f"the score {apart(at_worst, least)[0]} is below --at-least {least:g}{counted}"
 
 
-def _shared(entry: Mapping[str, Any], splits: Collection[str], whose: str) -> str:
-    """What the data has of some of the run's splits, in words; "" where it has nothing."""
+def shared(entry: Mapping[str, Any], splits: Collection[str], whose: str) -> str:
+    """What data has of some of a run's splits, in words; "" where it has nothing.
+
+    Args:
+        entry: which split it is, and how many rows of which it has, as ``evals.jsonl`` says of an evaluation.
+        splits: those that count.
+        whose: they are.
+    """
     if entry["split"] in splits:
         return f"{whose} {run_data.SPLITS[entry['split']]} split"
     rows = {name: number for name, number in entry["rows"].items() if name in splits}
@@ -182,7 +195,6 @@ def _whose(entry: Mapping[str, Any], earlier: Earlier) -> str:
 
 def _remarks(subject: Subject, done: Done, evaluation: Evaluation) -> Iterator[str]:
     """What a reader must know to judge the score."""
-    entry, openings = done.entry, done.openings
     remarks = []
     if said := [each.comparison for each in done.earlier if each.comparison and each.comparison.remark]:
         least = max(said, key=lambda found: math.inf if found.detectable is None else found.detectable)
@@ -194,19 +206,26 @@ def _remarks(subject: Subject, done: Done, evaluation: Evaluation) -> Iterator[s
     if evaluation.unanswered:
         rest = " The same command with --missing asks for what is lost alone." if done.lacking else ""
         remarks.append(lost(evaluation) + rest)
-    if openings is not None:
-        times = "once so far" if openings == 1 else f"{openings} times so far, by the run and by eval"
-        remarks.append(
-            f"The test split was opened {times}. The more often one looks at it and then chooses, the more its score "
-            "flatters."
-        )
-    if subject.run is None and run_data.opens_test(entry):
-        remarks.append(
-            "These are test examples of the config. A prompt that is changed after a look at them is flattered by "
-            "them, and no run counts this look; the validation examples are for that."
-        )
-    if subject.run is not None and entry["prompt"] != "seed" and (worked := _shared(entry, ("train", "val"), "its")):
+    remarks += of_the_test(subject, done)
+    worked = shared(done.entry, ("train", "val"), "its")
+    if subject.run is not None and done.entry["prompt"] != "seed" and worked:
         remarks.append(f"The run worked with {worked}, so this score flatters the prompt.")
     for remark in remarks:
         yield ""
         yield from wrapped(remark, min(width(), 100), "  ")
+
+
+def of_the_test(subject: Subject, done: Done) -> Iterator[str]:
+    """What a reader must know of test examples, where an evaluation is of some: looks at them are counted, or not."""
+    entry, openings = done.entry, done.openings
+    if openings is not None:
+        times = "once so far" if openings == 1 else f"{openings} times so far, by the run and by eval"
+        yield (
+            f"The test split was opened {times}. The more often one looks at it and then chooses, the more its score "
+            "flatters."
+        )
+    if subject.run is None and run_data.opens_test(entry):
+        yield (
+            "These are test examples of the config. A prompt that is changed after a look at them is flattered by "
+            "them, and no run counts this look; the validation examples are for that."
+        )

@@ -32,6 +32,14 @@ class _Program(Commands):
             ),
             "evaluate",
         ),
+        "compare": Command(
+            "textgrad_engine.cli.compare",
+            epilog(
+                spent="what was answered was compared",
+                interrupted="what was answered was compared, unless Ctrl-C was pressed twice",
+            ),
+            "compare",
+        ),
         "estimate": Command(
             "textgrad_engine.cli.estimate", epilog_of_reading(wrong="wrong usage, config or data"), "estimate"
         ),

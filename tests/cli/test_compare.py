@@ -1,0 +1,271 @@
+"""``textgrad-engine compare``: prompts and models on the same examples, each beside the first."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from textgrad_engine.cli.comparing import Result, beside_the_first
+from textgrad_engine.llm.simulated import TicketsModel
+from textgrad_engine.testing import LoopbackServer
+from textgrad_engine.train import Evaluation, compare
+
+GIFTS = "Sort the ticket into a queue.\nIf a ticket is about gift cards, choose account.\nAnswer with its name alone.\n"
+OWN_MODEL = '''
+from textgrad_engine.llm import Completion
+
+class Always:
+    """Gives the same queue for every ticket."""
+
+    free = True
+
+    def __init__(self, queue):
+        self.queue, self.name = queue, f"own/{queue}"
+
+    async def complete(self, request):
+        return Completion(text=self.queue)
+
+billing, account = Always("billing"), Always("account")
+'''
+
+NAMES = tuple(map(str, range(40)))
+OWN_PROGRAM = """
+from textgrad_engine import nn
+
+class Sorter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.chat = nn.ChatCompletion("{ticket}", system=nn.Parameter("Sort.", role="p"))
+
+    def forward(self, ticket):
+        return self.chat(ticket=ticket)
+"""
+
+
+@pytest.fixture
+def task(small: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A config of forty tickets, with a prompt beside it, a place for the cache, and models of one's own."""
+    monkeypatch.setenv("TEXTGRAD_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    folder = small(rows=40)
+    (tmp_path / "gifts.txt").write_text(GIFTS, encoding="utf-8")
+    (tmp_path / "other.txt").write_text("Answer with one of the queues.", encoding="utf-8")
+    (folder / "own.py").write_text(OWN_MODEL, encoding="utf-8")
+    return folder
+
+
+def document(cli: Any, *args: Any) -> Any:
+    result = cli("compare", *args, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def evaluation(arm: Any) -> Evaluation:
+    scores = arm["scores"]
+    return Evaluation(tuple(scores), tuple(scores.values()), tuple(scores.values()), {}, scale=(0.0, 1.0))
+
+
+def test_each_prompt_stands_beside_the_configs_own(cli: Any, task: Path) -> None:
+    """The scores are those of `eval`, and verdicts those of `tg.compare`, for as many as there are."""
+    found = document(cli, task, "--prompt", "gifts.txt", "--prompt", "other.txt")
+    assert [arm["prompt"] for arm in found["arms"]] == ["config", "in gifts.txt", "in other.txt"]
+    assert (found["config"], found["data"], found["split"], found["status"]) == (
+        str(task),
+        "val.jsonl",
+        "val",
+        "finished",
+    )
+    for arm, prompt in zip(found["arms"], ((), ("--prompt", "gifts.txt"), ("--prompt", "other.txt"))):
+        alone = json.loads(cli("eval", task, *prompt, "--json").stdout)
+        assert arm["evaluation"]["mean"] == alone["mean"]
+        assert arm["scores"] == {each["id"]: each["score"] for each in alone["scores"]}
+    first, *others = map(evaluation, found["arms"])
+    assert found["arms"][0]["comparison"] is None
+    for arm, other in zip(found["arms"][1:], others):
+        wanted = compare(first, other, candidates=others)
+        assert arm["comparison"]["adjusted"] == wanted.adjusted is not None
+        assert (arm["comparison"]["verdict"], arm["comparison"]["difference"]) == (wanted.verdict, wanted.difference)
+
+
+def test_the_table_says_who_is_who_and_how_it_was_judged(cli: Any, task: Path) -> None:
+    """In 80 columns, with the examples, what the prompts take, and what to make of it."""
+    result = cli("compare", task, "--prompt", "gifts.txt", "--prompt", "other.txt")
+    assert result.exit_code == 0
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    said = " ".join(result.stdout.split())
+    assert f"{task.name}: 3 prompts on val.jsonl (the config's validation split), 40 examples" in said
+    assert re.search(r"^      score +beside 1 +tokens$", result.stdout, re.MULTILINE)
+    for number, name in enumerate(("the config's prompt", "prompt in gifts.txt", "prompt in other.txt"), 1):
+        assert re.search(rf"^  {number}   0\.\d+ \[", result.stdout, re.MULTILINE)
+        assert re.search(rf"^  {number}  {name}$", result.stdout, re.MULTILINE)
+    assert "The verdicts allow for 2 comparisons (max-T)" in said
+    assert "Whichever is taken for its score is flattered by that score" in said
+    two = cli("compare", task, "--prompt", "gifts.txt")
+    assert "max-T" not in two.stdout
+
+
+def test_each_prompt_is_run_with_each_model(cli: Any, task: Path) -> None:
+    """In the order in which they were named; models take the place of the config's."""
+    models = "own:billing", "own:account"
+    found = document(cli, task, "--prompt", "gifts.txt", "--model", models[0], "--model", models[1])
+    named = [(arm["prompt"], arm["models"]["forward"]) for arm in found["arms"]]
+    assert named == [(prompt, model) for prompt in ("config", "in gifts.txt") for model in models]
+    text = cli("compare", task, "--model", models[0], "--model", models[1]).stdout
+    assert "2 models on val.jsonl" in " ".join(text.split())
+    assert "  2  the config's prompt with own:account\n" in text
+    quiet = cli("compare", task, "--model", models[0], "--model", models[1], "--quiet").stdout
+    assert quiet.count("\n") == 1
+    assert "of 2 models the config's prompt with own:" in quiet
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "one prompt with one model is nothing to compare; name others, such as --prompt mine.txt"),
+        (("--prompt", "nothere.txt"), "--prompt nothere.txt: nothere.txt: there is no such file"),
+        (
+            ("--prompt", "gifts.txt", "--prompt", "gifts.txt"),
+            "--prompt gifts.txt is the same text, so there is",
+        ),
+        (("--prompt", "same.txt"), "--prompt same.txt: the prompt of small is the same text"),
+        (("--model", "own:billing", "--model", "own:billing"), "--model own:billing is named twice"),
+        (("--prompt", "small"), "--prompt small: this folder is no run; name a file that holds a prompt, or a run"),
+        (("--prompt", "gifts.txt", "--model", "own:nobody"), "own:nobody"),
+        (("--prompt", "gifts.txt", "--judge", "own:billing"), "no [metric] asks a judge"),
+    ],
+)
+def test_what_cannot_be_compared_is_told_before_anything_is_asked(
+    cli: Any, task: Path, options: tuple[str, ...], message: str
+) -> None:
+    """With exit code 2, and the repair."""
+    config = (task / "config.toml").read_text(encoding="utf-8")
+    (Path.cwd() / "same.txt").write_text(tomllib.loads(config)["program"]["system"], encoding="utf-8")
+    result = cli("compare", "small", *options)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+    assert not result.stdout
+
+
+def test_models_that_would_judge_themselves_are_refused(cli: Any, task: Path) -> None:
+    """Their marks mean nothing beside each other; one judge for all is another matter."""
+    config = (task / "config.toml").read_text(encoding="utf-8")
+    judged = config.replace('name = "exact_match"', 'name = "judge"\ninstructions = "Is it right?"')
+    assert judged != config
+    (task / "config.toml").write_text(judged, encoding="utf-8")
+    result = cli("compare", task, "--model", "own:billing", "--model", "own:account")
+    assert result.exit_code == 2
+    assert "name one judge for all of them with --judge NAME" in " ".join(result.stderr.split())
+
+
+def test_what_was_asked_is_not_asked_again(cli: Any, task: Path) -> None:
+    """The same command, and one with a prompt more; --no-cache asks for all."""
+    with LoopbackServer(TicketsModel(seed=0)) as server:
+        options = ["--model", "sorter", "--base-url", server.base_url]
+        before = document(cli, task, "--prompt", "gifts.txt", *options)
+        assert server.requests == 80
+        again = document(cli, task, "--prompt", "gifts.txt", *options)
+        assert server.requests == 80
+        tokens = [each["arms"][1]["program"]["input_tokens"] for each in (before, again)]
+        assert tokens[0] == tokens[1] > 0
+        assert again["arms"][1]["usage"]["calls"] == 0
+        document(cli, task, "--prompt", "gifts.txt", "--prompt", "other.txt", *options)
+        assert server.requests == 120
+        document(cli, task, "--prompt", "gifts.txt", "--no-cache", *options)
+        assert server.requests == 200
+
+
+def test_a_budget_is_that_of_all_together_and_what_was_bought_stays(cli: Any, task: Path) -> None:
+    """What was not come to is no lost answer, and the same command with more buys the rest alone."""
+    with LoopbackServer(TicketsModel(seed=0)) as server:
+        there = ["--model", "sorter", "--base-url", server.base_url, "--price", "input=1,output=1"]
+        options = [task, "--prompt", "gifts.txt", *there]
+        ended = cli("compare", *options, "--budget-calls", "60")
+        assert ended.exit_code == 3
+        assert server.requests == 60
+        assert "the same command goes on from there" in ended.stderr
+        said = " ".join(ended.stdout.split())
+        assert "answers were lost" not in said
+        assert "20 examples without an answer left out" in said
+        found = document(cli, *options, "--budget-calls", "80")
+        assert server.requests == 80
+        assert [arm["evaluation"]["examples"] for arm in found["arms"]] == [40, 40]
+        assert "cost" in cli("compare", *options).stdout
+        none = cli("compare", task, "--prompt", "other.txt", *there, "--no-cache", "--budget-tokens", "1")
+        assert none.exit_code == 2
+
+
+def test_what_the_others_gave_is_told_where_a_model_fails(cli: Any, task: Path) -> None:
+    """An error ends the command, and what was paid for before it is there."""
+    gone = "    async def complete(self, request):\n        raise ConnectionError('gone')\n"
+    broken = f"\n\nclass Broken:\n    name, free = 'own/broken', True\n\n{gone}\n\nbroken = Broken()\n"
+    (task / "own.py").write_text(OWN_MODEL + broken, encoding="utf-8")
+    result = cli("compare", task, "--model", "own:billing", "--model", "own:broken")
+    assert result.exit_code == 1
+    assert "gone" in result.stderr
+    assert re.search(r"^  1   0\.\d+ \[", result.stdout, re.MULTILINE)
+    assert "  2  the config's prompt with own:broken (nothing was answered)\n" in result.stdout
+
+
+def test_a_runs_best_prompt_is_named_by_its_folder(cli: Any, task: Path, run: Callable[[], Path]) -> None:
+    """And what it was chosen by is told, as that flatters it."""
+    folder = run()
+    chosen = cli("compare", task, "--prompt", folder)
+    assert chosen.exit_code == 0, chosen.stderr
+    said = " ".join(chosen.stdout.split())
+    assert "The run behind 2 worked with 40 rows of its validation split, so its score is flattered here." in said
+    assert re.search(r"  2   0\.9\d\d .* better ", chosen.stdout)
+    fresh = cli("compare", task, "--prompt", folder, "--data", task / "test.jsonl")
+    assert "The run behind" not in fresh.stdout
+    assert "These are test examples of the config." in " ".join(fresh.stdout.split())
+
+
+def test_looks_at_a_runs_test_split_are_counted_and_kept(cli: Any, run: Callable[[], Path], tmp_path: Path) -> None:
+    """Each arm is one, and a later `eval` tells of them."""
+    folder = run()
+    mine = tmp_path / "mine.txt"
+    mine.write_text("Answer with one of the queues.", encoding="utf-8")
+    result = cli("compare", folder, "--prompt", mine, "--no-cache")
+    assert result.exit_code == 0, result.stderr
+    said = " ".join(result.stdout.split())
+    assert "(the run's test split), 113 examples" in said
+    assert "  1  best prompt\n" in result.stdout
+    assert "The test split was opened 3 times so far" in said
+    beside = " ".join(cli("eval", folder).stdout.split())
+    assert "prompt in" in beside
+    assert "opened 4 times so far" in beside
+
+
+def test_a_prompt_of_another_program_is_refused(cli: Any, task: Path, tmp_path: Path, run: Callable[[], Path]) -> None:
+    """It would take the place of no text."""
+    (task / "program.py").write_text(OWN_PROGRAM, encoding="utf-8")
+    config = (task / "config.toml").read_text(encoding="utf-8")
+    own = re.sub(r"\[program\]\n.*?\n\n", '[program]\nclass = "program:Sorter"\n\n', config, flags=re.DOTALL)
+    (task / "config.toml").write_text(own, encoding="utf-8")
+    result = cli("compare", task, "--prompt", run())
+    assert result.exit_code == 2
+    assert "that run trained 'system', and the program of" in " ".join(result.stderr.split())
+
+
+def test_equal_arms_are_told_apart_by_luck_no_more_often_than_said() -> None:
+    """Of four that are equal to the first, any is called better or worse in about 5 of 100 cases at most."""
+    drawn = random.Random(7)
+
+    def arm(number: int) -> Result:
+        scores = tuple(float(drawn.random() < 0.5) for _ in range(40))
+        done: Any = SimpleNamespace(evaluation=Evaluation(NAMES, scores, scores, {}, scale=(0.0, 1.0)), ended=None)
+        any_arm: Any = number
+        return Result(any_arm, done)
+
+    wrong = 0
+    for _ in range(60):
+        found = beside_the_first([arm(number) for number in range(5)])
+        wrong += any(each.comparison is not None and each.comparison.verdict != "not shown" for each in found)
+    assert wrong <= 6

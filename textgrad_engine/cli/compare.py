@@ -1,0 +1,142 @@
+"""``textgrad-engine compare``: several prompts and models on the same examples, each beside the first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from textgrad_engine.cli import completion
+from textgrad_engine.cli.comparing import Result, arms_of, beside_the_first, results
+from textgrad_engine.cli.comparing_words import as_document, in_one_line, in_words
+from textgrad_engine.cli.evaluating import Asked
+from textgrad_engine.cli.options import (
+    BaseUrl,
+    BudgetLimit,
+    CallsLimit,
+    Json,
+    JudgeName,
+    ModelPrices,
+    Quiet,
+    TokensLimit,
+    UseCache,
+)
+from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, checking, command, write, write_json
+from textgrad_engine.cli.spending import limits_of
+from textgrad_engine.cli.subject import prompt_of_config, prompt_of_run
+from textgrad_engine.errors import BudgetExceeded
+from textgrad_engine.llm.cache import open_cache
+from textgrad_engine.report.terminal import complain
+
+
+@command
+def compare(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN",
+            help="A config, for the prompt that it begins with; or a run folder that train wrote, for its best one.",
+            show_default=False,
+            autocompletion=completion.runs_and_configs,
+        ),
+    ],
+    prompt: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--prompt",
+            metavar="FILE",
+            help="Another prompt: a file, or a run folder for its best one; once for each. Of several texts NAME=FILE "
+            "is one prompt, whose other texts stay.",
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="Another model, e.g. openai/gpt-5-mini; once for each. They take the place of the config's, and each "
+            "prompt is run with each of them.",
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            metavar="FILE",
+            help="The examples (.jsonl, .json, .csv). Default: the validation split of a config, or the training split "
+            "where it has none; the test split of a run.",
+        ),
+    ] = None,
+    repeats: Annotated[
+        int,
+        typer.Option("--repeats", metavar="N", min=1, help="Run each example so often; its score is the mean."),
+    ] = 1,
+    clusters: Annotated[
+        str | None,
+        typer.Option(
+            "--clusters", metavar="COLUMN", help="The column that says which examples belong together, if any do."
+        ),
+    ] = None,
+    judge: JudgeName = None,
+    base_url: BaseUrl = None,
+    price: ModelPrices = None,
+    budget: BudgetLimit = None,
+    budget_calls: CallsLimit = None,
+    budget_tokens: TokensLimit = None,
+    cache: UseCache = True,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Compare prompts and models on the same examples: which is better than the first, and what each of them takes.
+
+    The first is the prompt of the config, or the best one of a run, with the first model. Each other one stands beside
+    it, example by example, with a verdict that allows for how many there are, the tokens of an example, and what 1,000
+    examples cost. Metric and seed are those of the config; its [budget] is for train, and does not hold here: the
+    options do, for all together.
+
+    Answers are kept on disk (the cache): the same command goes on after it was interrupted or ran out of budget, and
+    with one more --prompt it asks for that alone. With --no-cache all is asked anew. Of a run, each look at its test
+    split is counted, and `eval` tells of it.
+    """
+    limits = (budget, budget_calls, budget_tokens)
+    asked = Asked(data, repeats, clusters, None, None, False, False, None, judge, base_url, price, limits)
+    with checking():
+        subject = prompt_of_config(run) or prompt_of_run(run, data, "best")
+        arms = arms_of(subject, asked, prompt or [], model or [])
+        answers = open_cache(None) if cache else None
+    found: list[Result] = []
+    error: Exception | None = None
+    try:
+        found.extend(results(arms, limits_of(*limits), cache=answers, quiet=quiet or as_json))
+    except Exception as raised:  # what the others gave is told all the same
+        error = raised
+    found = beside_the_first(found)
+    answered = any(each.evaluation is not None for each in found)
+    if error is not None and not answered:
+        raise error
+    if as_json and error is None:
+        write_json(as_document(arms, found))
+    elif answered and not as_json:
+        write(in_one_line(arms, found) if quiet else in_words(arms, found))
+    if error is not None:
+        raise error
+    _end(found, answered=answered, kept=cache)
+
+
+def _end(found: list[Result], *, answered: bool, kept: bool) -> None:
+    """End the command with the exit code of what came of it.
+
+    Raises:
+        typer.Exit: it did not go to its end.
+        BudgetExceeded: nothing was answered within the budget.
+    """
+    ended = found[-1].done.ended
+    if ended is None:
+        return
+    spent = isinstance(ended, BudgetExceeded)
+    if spent and not answered:
+        raise ended
+    more = "; what was answered is in the cache: the same command goes on from there" if kept else ""
+    complain(f"{ended if spent else 'interrupted'}{more}")
+    raise typer.Exit(BUDGET_SPENT if spent else INTERRUPTED)

@@ -1,0 +1,190 @@
+"""Several prompts and models on the same examples: what is named, its checks, and how it is carried out."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from textgrad_engine.cli import run_data
+from textgrad_engine.cli.evaluating import Asked, Done, Task, carried_out, checked
+from textgrad_engine.cli.evaluation_words import shared
+from textgrad_engine.cli.prompt_files import trained_texts
+from textgrad_engine.cli.settings import Budget
+from textgrad_engine.cli.subject import Subject, prompt_of_run, with_files
+from textgrad_engine.data.dataset import suggest
+from textgrad_engine.errors import RunError
+from textgrad_engine.llm import Cache, budget
+from textgrad_engine.report.earlier import in_files, measured
+from textgrad_engine.report.pairing import only
+from textgrad_engine.report.words import plural
+from textgrad_engine.store import Run, append_evaluation, done_with, is_folds, keep_for_missing, read_run
+from textgrad_engine.train import Comparison, Evaluation
+from textgrad_engine.train.comparison import compared
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One prompt with one model, as in a trial with several arms.
+
+    Attributes:
+        number: from 1 on, in the order in which they were named.
+        model: that of the program.
+        task: the evaluation.
+        worked: what of its examples the run worked with that found the prompt, in words; "" where that is nothing, and
+            where no run did.
+    """
+
+    number: int
+    model: str
+    task: Task
+    worked: str = ""
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The prompt, by the names of its texts."""
+        return {name: str(each.data) for name, each in self.task.program.named_parameters()}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of an arm.
+
+    Attributes:
+        arm: the arm.
+        done: its evaluation.
+        comparison: against the first arm, corrected for all that are; None for that itself, and where no example has a
+            score in both.
+    """
+
+    arm: Arm
+    done: Done
+    comparison: Comparison | None = None
+
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """The scores; None where nothing was answered."""
+        return self.done.evaluation
+
+
+def arms_of(subject: Subject, asked: Asked, prompts: Sequence[str], models: Sequence[str]) -> list[Arm]:
+    """The arms, all of them checked before a model is asked: each prompt with each model, the subject's own first.
+
+    Args:
+        subject: has the first prompt.
+        asked: what the command line asks for, but for the models.
+        prompts: files, or run folders of which the best prompt counts.
+        models: what does every role, in the place of the config's; none for what the config names.
+
+    Raises:
+        TextgradError: something cannot be used, two arms are the same, or there is one alone.
+    """
+    if len(models) > 1 and asked.judge is None and any(kind in ("judge", "rubric") for kind in _kinds(subject)):
+        raise RunError(
+            f"--model {models[1]}: each of {len(models)} models would give marks to its own answers, as [metric] asks "
+            "a judge, and they could not be compared; name one judge for all of them with --judge NAME"
+        )
+    named: list[tuple[dict[str, str], str | None, str]] = []
+    arms: list[Arm] = []
+    for own, model in itertools.product((None, *prompts), models or (None,)):
+        other, run = (subject, subject.run) if own is None else _with(subject, own)
+        task = checked(other, replace(asked, model=model))
+        arm = Arm(len(arms) + 1, task.config.models.roles()["forward"], task, _worked(run, task))
+        for texts, with_model, called in named:
+            if texts == arm.texts and with_model == model:
+                what = f"--prompt {own}: {called} is the same text" if own else f"--model {model} is named twice"
+                raise RunError(f"{what}, so there is nothing to compare; leave one of them out")
+        named.append((arm.texts, model, f"--prompt {own}" if own else f"the prompt of {subject.path}"))
+        arms.append(arm)
+    if len(arms) < 2:
+        raise RunError(
+            f"{subject.path}: one prompt with one model is nothing to compare; name others, such as --prompt mine.txt "
+            "or --model A --model B"
+        )
+    return arms
+
+
+def results(arms: Sequence[Arm], limits: Budget, *, cache: Cache | None, quiet: bool) -> Iterator[Result]:
+    """Evaluate the arms one by one, within limits that they share; ends behind the one that was ended early.
+
+    Args:
+        arms: what was checked.
+        limits: of all of them together.
+        cache: where answers are kept for others, too, and looked for first, if anywhere.
+        quiet: show nothing.
+    """
+    with budget(dollars=limits.dollars, calls=limits.calls, tokens=limits.tokens):
+        for arm in arms:
+            config = arm.task.config.model_copy(update={"budget": Budget()})
+            subject = arm.task.subject
+            if subject.run is not None and arm.number > 1:  # the one before was a look at its test split, too
+                subject = replace(subject, run=read_run(subject.run.path))
+            done = carried_out(replace(arm.task, config=config, subject=subject), cache=cache, quiet=quiet)
+            if arm.task.keeps:
+                append_evaluation(subject.path, {**run_data.ended(done.entry), **measured(done.evaluation)})
+                if done.kept is not None and done.ended is None:
+                    (keep_for_missing if done.lacking else done_with)(done.kept)
+            yield Result(arm, done)
+            if done.ended is not None:
+                return
+
+
+def beside_the_first(found: Sequence[Result]) -> list[Result]:
+    """The same with the comparisons: each with the first, corrected for their number (max-T).
+
+    Of one that was ended early those examples count that were answered: the others are not lost, but were not come to.
+    """
+    scored = [each.evaluation for each in found[1:] if each.evaluation is not None]
+    first = found[0].evaluation if found else None
+
+    def beside(each: Result) -> Result:
+        if first is None or each.evaluation is None:
+            return each
+        every = [first, each.evaluation, *scored]
+        if each.done.ended is not None:
+            answered = [name for name, score in zip(first.ids, each.evaluation.scores) if score is not None]
+            every = [only(evaluation, answered) for evaluation in every]
+        candidates = every[2:] if len(scored) > 1 else ()
+        return replace(each, comparison=compared(every[0], every[1], candidates=candidates))
+
+    return [beside(each) if n else each for n, each in enumerate(found)]
+
+
+def _kinds(subject: Subject) -> list[str]:
+    return [each.kind for _, each in subject.config.metrics()]
+
+
+def _worked(run: Run | None, task: Task) -> str:
+    """What of the examples of a task a run worked with, in words; "" where there is no run, or nothing."""
+    kept = {} if run is None else run.by_command or {}
+    split, rows = run_data.split_of(kept, task.dataset), run_data.rows_of_splits(kept, task.dataset)
+    return shared({"split": split, "rows": rows}, ("train", "val"), "its")
+
+
+def _with(subject: Subject, given: str) -> tuple[Subject, Run | None]:
+    """The subject with another prompt, of a file, or the best one of a run; and that run.
+
+    Raises:
+        RunError: there is none, or it is of another program.
+    """
+    folder = Path(given)
+    if not (folder / "events.jsonl").is_file() and not is_folds(folder):
+        if folder.is_dir():
+            raise RunError(f"--prompt {given}: this folder is no run; name a file that holds a prompt, or a run folder")
+        return with_files(subject, [given]), None
+    found = prompt_of_run(folder, folder, "best")  # any file in the place of the data, as none of it is read
+    own = list(trained_texts(subject.config))
+    if other := [name for name in found.texts if name not in own]:
+        raise RunError(
+            f"--prompt {given}: that run trained {other[0]!r}, and the program of {subject.path} has "
+            f"{', '.join(own) or 'no such text'}{suggest(other[0], own)}"
+        )
+    return replace(subject, prompt=in_files([given]), texts={**subject.texts, **found.texts}), found.run
+
+
+def size_of(arms: Sequence[Arm]) -> str:
+    """How much there is to compare, in words."""
+    prompts, models = len({tuple(arm.texts.items()) for arm in arms}), len({arm.model for arm in arms})
+    found = [plural(prompts, "prompt")] if prompts > 1 or models == 1 else []
+    return " with ".join([*found, *([plural(models, "model")] if models > 1 else [])])

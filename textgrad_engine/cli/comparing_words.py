@@ -1,0 +1,156 @@
+"""What a comparison of several prompts and models found, for people and for machines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from textgrad_engine.cli.comparing import Arm, Result, size_of
+from textgrad_engine.cli.evaluation_words import called, examples_of, measured, of_the_test
+from textgrad_engine.cli.output import colors, width
+from textgrad_engine.llm.money import money
+from textgrad_engine.llm.response import Usage
+from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
+from textgrad_engine.report.notes import lost
+from textgrad_engine.report.printing import fitted, harmless, open_table, padded, printed, wrapped
+from textgrad_engine.report.view import size
+from textgrad_engine.report.words import capital, count, interval, score
+from textgrad_engine.train import Evaluation
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def in_words(arms: Sequence[Arm], found: Sequence[Result]) -> str:
+    """The scores, each beside the first, with all that one must know to judge them."""
+    subject, first = arms[0].task.subject, found[0]
+    on = examples_of(subject, first.done.entry)
+    many = "" if first.evaluation is None else f", {size(first.evaluation)}"
+    lines = [
+        "",
+        *wrapped(harmless(f"{subject.path}: {size_of(arms)} on {on}{many}"), min(width(), 100)),
+        "",
+        printed([padded(fitted(_table(found)), 2)], width(), colors()).rstrip("\n"),
+        "",
+    ]
+    for arm in arms:
+        ran = arm.number <= len(found) and found[arm.number - 1].evaluation is not None
+        lines += wrapped(
+            f"{name_of(arm, arms)}{'' if ran else ' (nothing was answered)'}", min(width(), 100), f"  {arm.number}  "
+        )
+    for remark in _remarks(found):
+        lines += ["", *wrapped(remark, min(width(), 100), "  ")]
+    return "\n".join(lines)
+
+
+def in_one_line(arms: Sequence[Arm], found: Sequence[Result]) -> str:
+    """What ``--quiet`` prints: the one with the highest mean, and what may be said of it."""
+    scored = [each for each in found if each.evaluation is not None]
+    best = max(scored, key=lambda each: each.evaluation.mean if each.evaluation else -math.inf)
+    told = f"{arms[0].task.subject.path}: of {size_of(arms)} {name_of(best.arm, arms)} has the highest score"
+    if best.evaluation is not None:
+        told += f", {measured(best.evaluation)}"
+    if best.comparison is not None:
+        difference, verdict = _beside(best)
+        told += f"; {verdict} beside the first: {difference}"
+    return harmless(told)
+
+
+def as_document(arms: Sequence[Arm], found: Sequence[Result]) -> dict[str, Any]:
+    """What ``--json`` prints: an entry for each arm, in their order; null for what was not come to."""
+    subject = arms[0].task.subject
+    done = {each.arm.number: each for each in found}
+    ended = found[-1].done.entry["status"] if found else "interrupted"
+    return {
+        "config" if subject.run is None else "run": str(subject.path),
+        "data": arms[0].task.about["data"],
+        "split": arms[0].task.about["split"],
+        "status": ended,
+        "arms": [_arm_as_json(arm, done.get(arm.number)) for arm in arms],
+    }
+
+
+def name_of(arm: Arm, arms: Sequence[Arm]) -> str:
+    """What an arm is called: its prompt, and its model where there are several."""
+    prompt = called(arm.task.subject)
+    return prompt if len({each.model for each in arms}) == 1 else f"{prompt} with {arm.model}"
+
+
+def _arm_as_json(arm: Arm, found: Result | None) -> dict[str, Any]:
+    task = arm.task
+    evaluation = None if found is None else found.evaluation
+    plain = {} if evaluation is None else dict(zip(evaluation.ids, evaluation.scores))
+    return {
+        "number": arm.number,
+        "prompt": task.about["prompt"],
+        "models": task.about["models"],
+        "evaluation": evaluation_as_json(evaluation),
+        "scores": plain,
+        "comparison": None if found is None or found.comparison is None else finite(asdict(found.comparison)),
+        "usage": None if found is None else usage_as_json(found.done.used),
+        "program": None if found is None else usage_as_json(found.done.program),
+    }
+
+
+def _table(found: Sequence[Result]) -> Table:
+    table = open_table()
+    for head in ("", "score", "beside 1", ""):
+        table.add_column(head, no_wrap=True)
+    for head in ("tokens", *(["cost"] if _priced(found) else [])):
+        table.add_column(head, justify="right", no_wrap=True)
+    for each in found:
+        if each.evaluation is not None:
+            taken = _taken(each.done.program, each.evaluation)
+            table.add_row(str(each.arm.number), measured(each.evaluation), *_beside(each), *taken[: 1 + _priced(found)])
+    return table
+
+
+def _priced(found: Sequence[Result]) -> bool:
+    return any(each.done.program.dollars for each in found)
+
+
+def _beside(result: Result) -> tuple[str, str]:
+    """The difference to the first, and the verdict."""
+    if (found := result.comparison) is None:
+        return "", ""
+    return f"{score(found.difference, signed=True)} {interval(found.interval, signed=True)}", found.verdict
+
+
+def _taken(used: Usage, evaluation: Evaluation) -> tuple[str, str]:
+    """What the program's calls take: tokens of one example, and what 1,000 cost."""
+    runs = sum(score is not None for row in evaluation.samples or [evaluation.scores] for score in row) or 1
+    dollars = "?" if used.dollars is None else money(1000 * used.dollars / runs)
+    return count(round(used.total_tokens / runs)), dollars
+
+
+def _remarks(found: Sequence[Result]) -> Iterator[str]:
+    """What a reader must know to judge the scores."""
+    comparisons = [each.comparison for each in found if each.comparison is not None]
+    if len(comparisons) > 1:
+        yield (
+            f"The verdicts allow for {len(comparisons)} comparisons (max-T), so that luck tells any of them from the "
+            "first in 5 of 100 cases; each interval is a 95% one by itself."
+        )
+    if said := [each for each in comparisons if each.remark]:
+        least = max(said, key=lambda each: math.inf if each.detectable is None else each.detectable)
+        yield f"Not shown is not the same as equal: {least.remark}."
+    if caveats := [each.caveat for each in comparisons if each.caveat]:
+        yield f"{capital(caveats[0])}."
+    for each in found:
+        if each.evaluation is not None and each.evaluation.unanswered:
+            yield f"Of {each.arm.number}: {lost(each.evaluation)}"
+    of_cost = ", and the cost is that of 1,000 examples" if _priced(found) else ""
+    yield (
+        f"Tokens are those of the program for one example{of_cost}. Whichever is taken for its score is flattered by "
+        "that score, as it was chosen by it."
+    )
+    behind: dict[str, list[str]] = {}
+    for each in found:
+        behind.setdefault(each.arm.worked, []).append(str(each.arm.number))
+    for worked, numbers in behind.items():
+        flattered = "its score is" if len(numbers) == 1 else "their scores are"
+        if worked:
+            yield f"The run behind {' and '.join(numbers)} worked with {worked}, so {flattered} flattered here."
+    yield from of_the_test(found[-1].arm.task.subject, found[-1].done)
