@@ -243,6 +243,17 @@ def test_looks_at_a_runs_test_split_are_counted_and_kept(cli: Any, run: Callable
     assert "opened 4 times so far" in beside
 
 
+def test_floors_that_one_of_them_misses_are_named(cli: Any, task: Path) -> None:
+    """A model that is no worse on the whole may be so on one slice."""
+    with (task / "config.toml").open("a", encoding="utf-8") as file:
+        file.write("\n[guards.floors.queue]\naccount = 0.9\n")
+    found = document(cli, task, "--model", "own:billing", "--model", "own:account")
+    assert [[each["reached"] for each in arm["floors"]] for arm in found["arms"]] == [[False], [True]]
+    said = " ".join(cli("compare", task, "--model", "own:billing", "--model", "own:account").stdout.split())
+    assert "Of 1: floor not reached: queue = 'account', 0.000 of 0.9." in said
+    assert "Of 2: floor" not in said
+
+
 def test_a_prompt_of_another_program_is_refused(cli: Any, task: Path, tmp_path: Path, run: Callable[[], Path]) -> None:
     """It would take the place of no text."""
     (task / "program.py").write_text(OWN_PROGRAM, encoding="utf-8")

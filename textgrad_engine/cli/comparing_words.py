@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.cli.comparing import Arm, Result, size_of
-from textgrad_engine.cli.evaluation_words import called, examples_of, measured, of_the_test
+from textgrad_engine.cli.evaluation_words import called, examples_of, floors_as_list, measured, of_the_test
 from textgrad_engine.cli.output import colors, width
 from textgrad_engine.llm.money import money
 from textgrad_engine.llm.response import Usage
@@ -18,6 +18,7 @@ from textgrad_engine.report.printing import fitted, harmless, open_table, padded
 from textgrad_engine.report.view import size
 from textgrad_engine.report.words import capital, count, interval, score
 from textgrad_engine.train import Evaluation
+from textgrad_engine.train.standing import missed_in_words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -89,6 +90,7 @@ def _arm_as_json(arm: Arm, found: Result | None) -> dict[str, Any]:
         "evaluation": evaluation_as_json(evaluation),
         "scores": plain,
         "comparison": None if found is None or found.comparison is None else finite(asdict(found.comparison)),
+        "floors": [] if found is None else floors_as_list(found.done.floors),
         "usage": None if found is None else usage_as_json(found.done.used),
         "program": None if found is None else usage_as_json(found.done.program),
     }
@@ -139,6 +141,8 @@ def _remarks(found: Sequence[Result]) -> Iterator[str]:
     if caveats := [each.caveat for each in comparisons if each.caveat]:
         yield f"{capital(caveats[0])}."
     for each in found:
+        if missed := missed_in_words(each.done.floors):
+            yield f"Of {each.arm.number}: {missed}."
         if each.evaluation is not None and each.evaluation.unanswered:
             yield f"Of {each.arm.number}: {lost(each.evaluation)}"
     of_cost = ", and the cost is that of 1,000 examples" if _priced(found) else ""

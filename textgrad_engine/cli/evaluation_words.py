@@ -20,7 +20,7 @@ from textgrad_engine.report.view import size
 from textgrad_engine.report.words import capital, count, duration, interval, plural, score
 from textgrad_engine.train import Comparison, Evaluation
 from textgrad_engine.train.scores import ALIKE, apart
-from textgrad_engine.train.standing import missed_in_words
+from textgrad_engine.train.standing import Standing, missed_in_words
 
 _COMPARED = len("+0.000 [-0.000, +0.000]  not shown")
 
@@ -42,19 +42,24 @@ def as_document(subject: Subject, done: Done) -> dict[str, Any]:
         "test_openings": done.openings,
         "scores": scores,
         "earlier": earlier_as_json(done.earlier),
-        "floors": [
-            {
-                "of": each.of,
-                "least": each.least,
-                "examples": each.examples,
-                "mean": each.best,
-                "unanswered": each.unanswered,
-                "reached": each.reached,
-            }
-            for each in done.floors
-        ],
+        "floors": floors_as_list(done.floors),
         **({} if done.slices is None else {"by": done.slices[0], "slices": slices_as_json(done.slices[1])}),
     }
+
+
+def floors_as_list(floors: Sequence[Standing]) -> list[dict[str, Any]]:
+    """What ``--json`` prints of how one prompt stands to floors."""
+    return [
+        {
+            "of": each.of,
+            "least": each.least,
+            "examples": each.examples,
+            "mean": each.best,
+            "unanswered": each.unanswered,
+            "reached": each.reached,
+        }
+        for each in floors
+    ]
 
 
 def in_one_line(subject: Subject, done: Done, evaluation: Evaluation) -> str:
