@@ -39,7 +39,8 @@ def test_no_command_shows_or_keeps_the_key(
         LoopbackServer(FunctionModel(answer), script=[Fault(400, body=html)], api_key=KEY) as server,
     ):
         folder = small(('forward = "simulated/tickets"', f'forward = "m"\nbase_url = "{server.base_url}"'), rows=6)
-        run = tmp_path / "run"
+        run, other = tmp_path / "run", tmp_path / "other.txt"
+        other.write_text("Answer with a queue.", encoding="utf-8")
         failed = cli("train", folder, "--run-dir", tmp_path / "failed", "--base-url", refusing.base_url)
         for command in (
             ("estimate", folder),
@@ -50,6 +51,8 @@ def test_no_command_shows_or_keeps_the_key(
             ("show", run, "--json"),
             ("eval", run, "--data", folder / "test.jsonl"),
             ("eval", run, "--data", folder / "test.jsonl", "--json"),
+            ("compare", folder, "--prompt", other),
+            ("compare", folder, "--prompt", other, "--json"),
         ):
             done = cli(*command)
             assert done.exit_code == 0, done.output

@@ -123,6 +123,39 @@ def test_twice_ends_at_once(small: Any, tmp_path: Path, optimizer: str, over_htt
     assert read_run(run).usage().calls == seed_scores
 
 
+def test_a_comparison_that_is_interrupted_tells_what_was_answered(
+    trained: tuple[Path, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No arm begins after it, and the same command asks for the rest alone."""
+    monkeypatch.setenv("TEXTGRAD_CACHE_DIR", str(tmp_path / "cache"))
+    run = trained[0].parent / tmp_path.name
+    shutil.copytree(trained[0], run)
+    config = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    config["config"]["models"]["max_in_flight"] = 4
+    (run / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (tmp_path / "mine.txt").write_text("Answer with a queue.", encoding="utf-8")
+    rows = (Path(__file__).parents[2] / "examples" / "tickets" / "train.jsonl").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "some.jsonl").write_text("\n".join(rows[:12]), encoding="utf-8")
+    with LoopbackServer(TicketsModel(seed=0), latency=0.5) as server:
+        command = ["compare", str(run), "--prompt", "mine.txt", "--data", "some.jsonl", "--base-url", server.base_url]
+        with start(tmp_path, *command, "--json") as process:
+            wait_for_a_question(server, process)
+            process.send_signal(signal.SIGINT)
+            stdout, stderr = process.communicate(timeout=60)
+        assert process.returncode == 130, stderr
+        document = json.loads(stdout)
+        first, second = document["arms"]
+        answered = first["evaluation"]["examples"] - first["evaluation"]["unanswered"]
+        assert 0 < answered == server.requests < 12
+        assert (document["status"], second["evaluation"]) == ("interrupted", None)
+        assert "interrupted; what was answered is in the cache: the same command goes on from there" in stderr
+        with start(tmp_path, *command, "--json") as process:
+            stdout, stderr = process.communicate(timeout=60)
+        assert process.returncode == 0, stderr
+        assert server.requests == 24
+        assert [arm["evaluation"]["unanswered"] for arm in json.loads(stdout)["arms"]] == [0, 0]
+
+
 def test_an_evaluation_that_is_interrupted_scores_what_was_answered(
     trained: tuple[Path, object], tmp_path: Path
 ) -> None:
