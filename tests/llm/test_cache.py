@@ -45,8 +45,9 @@ from textgrad_engine.llm import (
     repeat,
     resolve,
 )
-from textgrad_engine.llm.cachefile import CacheFile, new_owner
+from textgrad_engine.llm.cachefile import CacheFile
 from textgrad_engine.llm.cachekey import keys_of, sampling_apart
+from textgrad_engine.llm.cacheowners import new_owner
 from textgrad_engine.llm.resolve import Defaults
 from textgrad_engine.optim import TGD
 from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer, ScriptedModel, feedback_for

@@ -23,7 +23,8 @@ from textgrad_engine.errors import (
     Stopped,
     UnknownPriceError,
 )
-from textgrad_engine.llm.cachefile import CacheFile, new_owner
+from textgrad_engine.llm.cachefile import CacheFile
+from textgrad_engine.llm.cacheowners import new_owner
 from textgrad_engine.llm.charged import own_copy
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.response import Completion, Usage, completion_from_json

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 import os
-import platform
 import sqlite3
 import threading
 import time
@@ -16,6 +14,8 @@ from typing import Literal, TypeVar
 
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.llm import cacheforks
+from textgrad_engine.llm.cacheowners import is_gone
+from textgrad_engine.llm.cacheschema import SCHEMA, refuse_foreign
 from textgrad_engine.llm.moving import move
 from textgrad_engine.reasons import reason_of
 
@@ -37,20 +37,6 @@ _GRAIN = 60.0
 
 _FULL = 0.9
 """When the file is full, answers are removed down to this share, so that not every new one has to remove one."""
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS answers
-    (key BLOB PRIMARY KEY, body TEXT NOT NULL, bytes INTEGER NOT NULL, used REAL NOT NULL);
-CREATE INDEX IF NOT EXISTS answers_by_use ON answers (used);
-CREATE TABLE IF NOT EXISTS leases (key BLOB PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL);
-CREATE TABLE IF NOT EXISTS total (one INTEGER PRIMARY KEY CHECK (one = 1), bytes INTEGER NOT NULL);
-INSERT OR IGNORE INTO total VALUES (1, 0);
-CREATE TRIGGER IF NOT EXISTS answers_added AFTER INSERT ON answers
-    BEGIN UPDATE total SET bytes = bytes + NEW.bytes; END;
-CREATE TRIGGER IF NOT EXISTS answers_removed AFTER DELETE ON answers
-    BEGIN UPDATE total SET bytes = bytes - OLD.bytes; END;
-"""
-"""What a file holds. One with other statements, letter by letter, is refused: whoever changes these lets in both."""
 
 
 class CacheFile:
@@ -105,7 +91,7 @@ class CacheFile:
 
         Args:
             key: of the request.
-            owner: who wants it (`new_owner`); a renewal or release must name the same.
+            owner: who wants it (`cacheowners.new_owner`); a renewal or release must name the same.
         """
         unclaimed: Claim = ("lead", None)
         return self._safely(lambda: self._claim(key, owner), unclaimed)
@@ -122,7 +108,7 @@ class CacheFile:
         )
         if not taken.rowcount:
             holder = self._db.execute("SELECT CAST(owner AS TEXT) FROM leases WHERE key = ?", (key,)).fetchone()
-            if holder is None or not _is_gone(holder[0]):
+            if holder is None or not is_gone(holder[0]):
                 return "wait", None
             self._db.execute("DELETE FROM leases WHERE owner = ?", holder)
             return self._claim(key, owner)
@@ -282,7 +268,7 @@ class CacheFile:
         except (OSError, sqlite3.Error) as trouble:
             _log.warning("%s is damaged (%s) and cannot be replaced: %s; delete it", self.path, error, trouble)
             self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-            self._db.executescript(_SCHEMA)
+            self._db.executescript(SCHEMA)
             return False
         return True
 
@@ -308,12 +294,12 @@ class CacheFile:
                 if new:
                     with contextlib.suppress(OSError):  # some file systems know no rights
                         os.chmod(self.path, 0o600)  # answers are nobody else's business
-                _refuse_foreign(db)
+                refuse_foreign(db)
                 db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only a file without tables takes it
                 db.execute("PRAGMA journal_mode = WAL").fetchone()
                 db.execute("PRAGMA synchronous = NORMAL")
                 db.execute("PRAGMA journal_size_limit = 16777216")
-                db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
+                db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
                 return db, _inode(self.path)
             except sqlite3.OperationalError as error:
                 db.close()
@@ -326,68 +312,6 @@ class CacheFile:
             except BaseException:
                 db.close()
                 raise
-
-
-def _refuse_foreign(db: sqlite3.Connection) -> None:
-    """Refuse a file with what this library has not put there, before anything is read or written that might run it.
-
-    Raises:
-        sqlite3.DatabaseError: it holds such a thing; the message names it.
-    """
-    for kind, name, made in _parts_of(db):
-        if (kind, name, made) not in _own_parts():
-            raise sqlite3.DatabaseError(f"it holds the {kind} {name!r:.80}, which this library has not put there")
-
-
-@functools.cache
-def _own_parts() -> frozenset[tuple[str, str, str]]:
-    with contextlib.closing(sqlite3.connect(":memory:")) as db:
-        db.executescript(_SCHEMA)
-        return frozenset(_parts_of(db))
-
-
-def _parts_of(db: sqlite3.Connection) -> list[tuple[str, str, str]]:
-    """The tables, indexes, views and triggers of a file: of what kind, how called, and made by which statement."""
-    # What SQLite makes by itself has no statement, but for the tables that say how often a value occurs.
-    return db.execute(
-        "SELECT type, name, sql FROM sqlite_master "
-        "WHERE sql IS NOT NULL AND NOT (type = 'table' AND name IN ('sqlite_stat1', 'sqlite_stat4'))"
-    ).fetchall()
-
-
-def new_owner() -> str:
-    """A name for who holds leases in this process, by which others see whether the process is there."""
-    return f"{_place()} {os.getpid()} {os.urandom(8).hex()}"
-
-
-def _is_gone(owner: str) -> bool:
-    """Whether the process of an owner ran where this one runs, and does not run any more."""
-    place, _, rest = owner.partition(" ")
-    number = rest.partition(" ")[0]
-    if os.name != "posix" or place != _place() or not number.isdecimal():  # on Windows, signal 0 is Ctrl-C
-        return False
-    try:
-        os.kill(int(number), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:  # it is there, and somebody else's
-        return False
-    return False
-
-
-@functools.cache
-def _place() -> str:
-    """Where process ids mean the same as here: the machine, and on Linux the namespace, as a container has its own.
-
-    Machines may have one name, such as "localhost", and the first namespace has one number everywhere; no two of them
-    started with one id.
-    """
-    start = namespace = ""
-    with contextlib.suppress(OSError):
-        start = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    with contextlib.suppress(OSError):
-        namespace = os.readlink("/proc/self/ns/pid")
-    return f"{platform.node()}/{start}/{namespace}".replace(" ", "_")
 
 
 def _is_damage(error: BaseException) -> bool:
