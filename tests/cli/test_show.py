@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine.cli import show
-from textgrad_engine.store import reader
+from textgrad_engine.store import reader, sittings
 from textgrad_engine.store.lock import Lock
 
 
@@ -25,7 +25,7 @@ def test_a_run_that_ends_while_it_is_read_was_not_killed(
     result = (path / "result.json").read_bytes()
     (path / "result.json").unlink()
     lock = Lock(path)
-    home, real = (reader, reader.read_lines) if name == "events.jsonl" else (reader, reader._config)
+    home, real = (sittings, sittings.read_lines) if name == "events.jsonl" else (reader, reader.config_of)
 
     def ends(*args: Any) -> Any:
         found = real(*args)

@@ -13,7 +13,8 @@ from textgrad_engine.data.dataset import Dataset
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import RunError
 from textgrad_engine.signed import unsigned
-from textgrad_engine.store.reader import ROW_DIGITS_BEFORE, Run, read_run
+from textgrad_engine.store.config_json import ROW_DIGITS_BEFORE
+from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.store.records import dumps
 
 if TYPE_CHECKING:

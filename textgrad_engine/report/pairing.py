@@ -9,7 +9,8 @@ from typing import Any, Literal
 from textgrad_engine.errors import RunError
 from textgrad_engine.ops.criteria import without_floors
 from textgrad_engine.report.words import capital
-from textgrad_engine.store.reader import ROW_DIGITS_BEFORE, Run
+from textgrad_engine.store.config_json import ROW_DIGITS_BEFORE
+from textgrad_engine.store.reader import Run
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
 

@@ -1,4 +1,4 @@
-"""Files of a run folder: read line by line, replaced as a whole."""
+"""Files of a run folder: read as a whole or line by line, replaced as a whole."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.moving import move
 from textgrad_engine.reasons import reason_of
-from textgrad_engine.sent import check_plain, check_unlinked
+from textgrad_engine.sent import check_plain, check_unlinked, content_of
 
 _DEVICE = re.compile(r"(con|prn|aux|nul|(com|lpt)[\d¹²³])(\.|$)", re.IGNORECASE)
 """Names that are devices on Windows, whatever stands behind a dot."""
@@ -66,6 +66,25 @@ def read_lines(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
         raise RunError(f"{path}: the file is missing from the run folder; restore it") from None
     except OSError as error:
         raise RunError(f"{path}: cannot be read: {reason_of(error)}") from None
+
+
+def read_object(path: Path) -> dict[str, Any] | None:
+    """The object that a file of JSON holds; None where there is no such file.
+
+    Raises:
+        RunError: it cannot be read, or was damaged.
+    """
+    try:
+        body = json.loads(content_of(path))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise RunError(f"{path}: cannot be read: {reason_of(error)}") from None
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{path}: this is no JSON ({error}), so the file was damaged; restore it") from None
+    if not isinstance(body, dict):
+        raise RunError(f"{path}: this is no JSON object, so the file was damaged; restore it")
+    return body
 
 
 def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:

@@ -24,9 +24,10 @@ from textgrad_engine.store.calls import Place, completion_to_json, tool_to_json
 from textgrad_engine.store.files import file_name, inner_folder, typed, unwritable, write_atomically
 from textgrad_engine.store.lines import Lines
 from textgrad_engine.store.lock import LOCK, Lock
-from textgrad_engine.store.reader import Reach, read_run
+from textgrad_engine.store.reader import read_run
 from textgrad_engine.store.records import FORMAT, dumps, event_to_json, result_to_json
 from textgrad_engine.store.resume import Earlier
+from textgrad_engine.store.sittings import Reach
 from textgrad_engine.train.events import (
     CallEnded,
     Evaluated,

@@ -14,7 +14,7 @@ NOTE [A run that is resumed]
     what was put aside beside it. What was not asked for again stays where it is.
 
     For a while the run that began anew knows less than what was put aside does. Until it has come as far
-    (`reader.Reach`), who reads the folder is told that, and the files of the best texts stay as they were.
+    (`sittings.Reach`), who reads the folder is told that, and the files of the best texts stay as they were.
 """
 
 from __future__ import annotations

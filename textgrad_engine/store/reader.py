@@ -3,44 +3,25 @@
 from __future__ import annotations
 
 import difflib
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from textgrad_engine.data.paths import check_reach
 from textgrad_engine.errors import RunError
 from textgrad_engine.homes import expanded
-from textgrad_engine.kinds import Kind, kind_of, told
 from textgrad_engine.llm.response import Usage, usage_from_json
-from textgrad_engine.reasons import reason_of
-from textgrad_engine.sent import content_of
-from textgrad_engine.store.files import FOLDS, read_lines, typed
+from textgrad_engine.store.config_json import config_of, is_of_command
+from textgrad_engine.store.files import FOLDS, read_lines, read_object, typed
 from textgrad_engine.store.lock import is_locked
-from textgrad_engine.store.paid import aside, numbers_aside, paid_for, place_of
-from textgrad_engine.store.records import FORMAT, event_from_json, result_from_json, use_that_version
+from textgrad_engine.store.paid import paid_for, place_of
+from textgrad_engine.store.records import event_from_json
+from textgrad_engine.store.sittings import Reach, error_of, overtaken, sittings_of
 from textgrad_engine.train.events import Evaluated, RunStarted, StepEnded
 from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.settings import NESTED
-
-
-class Reach(NamedTuple):
-    """How far a run has come, by what there is to be told of it; the farther, the greater.
-
-    One that is resumed begins anew (`store.paid`), and knows less for a while than what was put aside. So the folder
-    tells what that told, until the run has come as far.
-
-    Attributes:
-        steps: how many of its steps are over.
-        ended: whether there is a result.
-        evaluations: on the validation and test sets.
-    """
-
-    steps: int = 0
-    ended: bool = False
-    evaluations: int = 0
 
 
 @dataclass(frozen=True)
@@ -98,7 +79,7 @@ class Run:
     @property
     def by_command(self) -> dict[str, Any] | None:
         """What the command line wrote into ``config.json``; None for a run from Python, whatever that keeps there."""
-        return self.config if self.config is not None and _is_of_command(self.config) else None
+        return self.config if self.config is not None and is_of_command(self.config) else None
 
     @property
     def looks_before(self) -> int:
@@ -130,7 +111,7 @@ class Run:
             RunError: there are none, or their file was damaged.
         """
         path = self.path / "shrink.json"
-        body = _json(path)
+        body = read_object(path)
         if body is None:
             raise RunError(
                 f"{self.path}: there is no short prompt; `textgrad-engine shrink {typed(self.path)}` makes one"
@@ -231,19 +212,19 @@ def read_run(path: str | Path) -> Run:
         raise RunError(f"{path}: this is no run folder, it has no events.jsonl; name {inner}")
     locked = is_locked(path)
     notes: list[str] = []
-    sittings = _sittings(path, notes)
+    sittings = sittings_of(path, notes)
     last = sittings[-1]
     told = max(reversed(sittings), key=lambda each: each.reach)  # of equal ones the last
     if last.result is not None and last.result.status == "finished":
         told = last
     if told is not last:
-        notes.append(_overtaken(last))
+        notes.append(overtaken(last))
     result, steps = told.result, told.steps
     events = tuple(event for each in sittings if each is not told for event in each.events)
     seed = dict(result.seed) if result is not None else _seed_of((*told.events, *events))
     return Run(
         path=path,
-        config=_config(path / "config.json"),
+        config=config_of(path / "config.json"),
         result=result,
         seed=seed,
         best=dict(result.best) if result is not None else _best_of(seed, steps),
@@ -252,55 +233,10 @@ def read_run(path: str | Path) -> Run:
         evaluations=told.evaluations,
         evals=tuple(read_lines(path / "evals.jsonl", notes)) if (path / "evals.jsonl").is_file() else (),
         notes=tuple(notes),
-        error=_error_of(last.events),
+        error=error_of(last.events),
         earlier=events,
         locked=locked,
     )
-
-
-@dataclass(frozen=True)
-class _Sitting:
-    """What a run wrote down from when it began, or began anew, until its end."""
-
-    events: tuple[dict[str, Any], ...]
-    steps: tuple[StepEnded, ...]
-    evaluations: tuple[Evaluated, ...]
-    result: TrainResult | None
-
-    @property
-    def reach(self) -> Reach:
-        return Reach(len(self.steps), self.result is not None, len(self.evaluations))
-
-
-def _sittings(path: Path, notes: list[str]) -> list[_Sitting]:
-    """Those that are kept, in order; a result is put aside before the events that it belongs to."""
-    found: list[_Sitting] = []
-    results: list[Path] = []
-    for number in numbers_aside(path):
-        results.insert(0, aside(path, "result.json", number))
-        if (events := aside(path, "events.jsonl", number)).is_file():
-            found.append(_sitting(events, results, []))
-            results = []
-    return [*found, _sitting(path / "events.jsonl", [path / "result.json", *results], notes)]
-
-
-def _sitting(path: Path, results: Sequence[Path], notes: list[str]) -> _Sitting:
-    """One of them, with the first result that is there when its events have been read: it may just be ending."""
-    events = tuple(read_lines(path, notes))
-    parsed = [_parsed(path, number, event) for number, event in enumerate(events, 1)]
-    return _Sitting(
-        events,
-        tuple(event for event in parsed if isinstance(event, StepEnded)),
-        tuple(event for event in parsed if isinstance(event, Evaluated)),
-        next(filter(None, map(_result, results)), None),
-    )
-
-
-def _overtaken(last: _Sitting) -> str:
-    """What is to be known of a run that was resumed and has not come as far as before."""
-    what = "the run was resumed, and has not come as far again as it was before, which is told here"
-    error = _error_of(last.events).partition("\n")[0]
-    return f"{what}; it ended with an error: {error}" if error else what
 
 
 def _seed_of(events: Iterable[dict[str, Any]]) -> dict[str, str]:
@@ -309,14 +245,6 @@ def _seed_of(events: Iterable[dict[str, Any]]) -> dict[str, str]:
         if event.get("event") == "RunStarted" and isinstance(found := event_from_json(event), RunStarted):
             return dict(found.parameters)
     return {}
-
-
-def _error_of(events: Iterable[dict[str, Any]]) -> str:
-    failed = next((event for event in events if event.get("event") == "RunFailed"), None)
-    if failed is None:
-        return ""
-    notes = failed.get("notes")
-    return "\n".join(map(str, [failed.get("error", "unknown"), *(notes if isinstance(notes, list) else [])]))
 
 
 def _best_of(seed: dict[str, str], steps: tuple[StepEnded, ...]) -> dict[str, str]:
@@ -337,88 +265,3 @@ def others_beside(path: Path) -> str:
             more = f" and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
             return f"; {folder} has {', '.join(shown)}{more}"
     return ""
-
-
-def _parsed(path: Path, number: int, event: dict[str, Any]) -> RunStarted | Evaluated | StepEnded | None:
-    try:
-        return event_from_json(event)
-    except RunError as error:
-        raise RunError(f"{path}:{number}: the event was damaged: {error}; restore the file") from None
-
-
-def _result(path: Path) -> TrainResult | None:
-    body = _json(path)
-    if body is None:
-        return None
-    try:
-        return result_from_json(body)
-    except RunError as error:
-        other = body.get("format") not in (None, FORMAT)  # whoever deleted it would lose what the newer version found
-        repair = use_that_version(body) if other else "restore the file, or delete it to see what the events say"
-        raise RunError(f"{path}: cannot be used: {error}; {repair}") from None
-
-
-def _config(path: Path) -> dict[str, Any] | None:
-    body = _json(path)
-    if body is not None and body.get("format") != FORMAT:
-        raise RunError(
-            f"{path}: has format {body.get('format')!r}, and this version of textgrad_engine reads {FORMAT}; "
-            f"{use_that_version(body)}"
-        )
-    if body is not None and (wrong := _damaged(body)):
-        raise RunError(f"{path}: was damaged{wrong}; restore it")
-    return body
-
-
-ROW_DIGITS_BEFORE = 12
-"""So many digits the digest of a row has in a ``config.json`` of before: the first of the sixteen that it has now."""
-
-_HELD: dict[str, Any] = {
-    **dict.fromkeys(("name", "version", "folder"), str),
-    **dict.fromkeys(("ends_line", "feedback", "controls", "cache"), bool),
-    "looks_before": int,
-}
-"""What a ``config.json`` of the command line holds beside tables."""
-
-
-def _is_of_command(body: Mapping[str, Any]) -> bool:
-    """Whether a command wrote a ``config.json``, by what each of them holds."""
-    return {"config", "folder"} <= body.keys()
-
-
-def _damaged(body: Mapping[str, Any]) -> str:
-    """What in a ``config.json`` of a command is of another kind than is written there; "" where nothing is.
-
-    What Python keeps there is its own. The config in it is looked at by who makes one of it.
-    """
-    if not _is_of_command(body):
-        return ""
-    if not isinstance(body["config"], dict):
-        return ", as it holds no config"
-    held = [(name, body[name], kind_of(annotation)) for name, annotation in _HELD.items() if name in body]
-    for name in ("digests", "rows"):
-        table = body.get(name, {})
-        held.append((name, table, _TABLE))
-        if isinstance(table, dict):
-            held += [(f"{name}.{key}", value, kind_of(str)) for key, value in table.items()]
-    for name, value, kind in held:
-        if kind is not None and not kind.takes(value):
-            return f": {name} is {told(value)}, and should be {kind.words[0]}"
-    return ""
-
-
-_TABLE = Kind(("a table", "tables"), lambda value: isinstance(value, dict))
-
-
-def _json(path: Path) -> dict[str, Any] | None:
-    try:
-        body = json.loads(content_of(path))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise RunError(f"{path}: cannot be read: {reason_of(error)}") from None
-    except (ValueError, RecursionError) as error:
-        raise RunError(f"{path}: this is no JSON ({error}), so the file was damaged; restore it") from None
-    if not isinstance(body, dict):
-        raise RunError(f"{path}: this is no JSON object, so the file was damaged; restore it")
-    return body
