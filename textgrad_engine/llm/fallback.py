@@ -17,7 +17,7 @@ from textgrad_engine.errors import (
 )
 from textgrad_engine.llm.charged import mark, plus, usage_of
 from textgrad_engine.llm.context import context_window
-from textgrad_engine.llm.limits import quota_may_wait
+from textgrad_engine.llm.gate import quota_may_wait
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model, Wrapper
 from textgrad_engine.llm.request import Request

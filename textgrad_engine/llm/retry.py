@@ -23,8 +23,8 @@ from textgrad_engine.errors import (
     ServerFailed,
 )
 from textgrad_engine.llm.charged import mark, plus, usage_of
+from textgrad_engine.llm.gate import quota_may_wait
 from textgrad_engine.llm.inwords import repair_request
-from textgrad_engine.llm.limits import quota_may_wait
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.redact import without_password
