@@ -17,25 +17,7 @@ from textgrad_engine.optim.demos import (
     demo_of,
     demos_and_queries,
     fitted_demo,
-    solved,
 )
-
-ROWS = [
-    {"mail": "My bill?", "target": "billing"},
-    {"mail": "Hi"},
-    {"mail": "My card", "target": "account"},
-    {"subject": "?", "target": "other"},
-    {"mail": ["a", 1], "target": 2},
-]
-IDS = ["t1", "t2", "t3", "t4", "t5"]
-
-
-def test_only_right_answers_are_shown() -> None:
-    """What scored too low, went unanswered, has no score or lacks a field is no model to follow."""
-    found = solved(IDS, ROWS, ["billing", "hello", None, "other", "x"], [1.0, 0.4, 1.0, 1.0, None], fields=["mail"])
-    assert [demo.example for demo in found] == ["t1"]
-    nan = float("nan")
-    assert solved(IDS[:1], ROWS[:1], ["billing"], [nan], fields=["mail"]) == []
 
 
 def test_what_is_written_in_one_way_is_shown_so() -> None:
@@ -46,21 +28,11 @@ def test_what_is_written_in_one_way_is_shown_so() -> None:
     assert (shown.answer, shown.label) == ("2024-02-29", "2024-02-29")
 
 
-def test_what_is_shown_is_what_was_answered() -> None:
-    """The program's own words, not the reference; values that are no texts are JSON."""
-    found = solved(IDS, ROWS, ["Billing!", "hello", "account", None, {"n": 2}], [1.0] * 5, fields=["mail"], least=0.5)
-    assert [(demo.inputs, demo.answer, demo.label) for demo in found] == [
-        ((("mail", "My bill?"),), "Billing!", "billing"),
-        ((("mail", "Hi"),), "hello", ""),
-        ((("mail", "My card"),), "account", "account"),
-        ((("mail", '["a", 1]'),), '{"n": 2}', "2"),
-    ]
-
-
-def test_lists_of_different_lengths_are_refused() -> None:
-    """One id too few would put answers down to the wrong examples."""
-    with pytest.raises(ValueError, match="got 4, 5, 1 and 1"):
-        solved(IDS[:4], ROWS, ["x"], [1.0], fields=["mail"])
+def test_what_is_no_text_is_shown_as_json() -> None:
+    """Fields, answers and classes of numbers, lists and objects are written as a program that answers JSON does."""
+    shown = demo_of("t5", {"mail": ["a", 1]}, {"n": 2}, 2)
+    assert shown == Demo((("mail", '["a", 1]'),), '{"n": 2}', "2", "t5")
+    assert demo_of("t2", {"mail": "Hi"}, "hello").label == ""
 
 
 class Examples:

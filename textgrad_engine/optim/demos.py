@@ -265,48 +265,6 @@ def _withheld(runs: Sequence[Run], position: int) -> tuple[str, ...] | None:
     return tuple([name for name, count in lacking.items() if 2 * count > fields[name]])
 
 
-def solved(
-    ids: Sequence[str],
-    rows: Sequence[Mapping[str, Any]],
-    answers: Sequence[Any],
-    scores: Sequence[float | None],
-    *,
-    fields: Sequence[str],
-    target: str = "target",
-    least: float = 1.0,
-) -> list[Demo]:
-    """The demonstrations that an evaluation gives: examples whose answer scored high enough, in order.
-
-    Args:
-        ids: the ids of the examples.
-        rows: the examples.
-        answers: what the program answered to each, which is what is shown; None where it gave no answer.
-        scores: the score of each answer; None where there is none.
-        fields: the fields that are shown; a row that lacks one is left out.
-        target: the field that labels are taken from; rows without it have none.
-        least: the lowest score that is good enough.
-
-    Raises:
-        ValueError: there are not as many ids, rows, answers and scores.
-
-    Example:
-        >>> rows = [{"mail": "My bill?", "target": "billing"}, {"mail": "Hi", "target": "other"}]
-        >>> solved(["t1", "t2"], rows, ["billing", "billing"], [1.0, 0.0], fields=["mail"])
-        [Demo(inputs=(('mail', 'My bill?'),), answer='billing', label='billing', example='t1')]
-    """
-    if not len(ids) == len(rows) == len(answers) == len(scores):
-        raise ValueError(
-            f"solved() wants an id, a row, an answer and a score for each example, got {len(ids)}, {len(rows)}, "
-            f"{len(answers)} and {len(scores)}"
-        )
-    found = []
-    for name, row, answer, score in zip(ids, rows, answers, scores):
-        if answer is None or score is None or not score >= least or any(field not in row for field in fields):
-            continue
-        found.append(demo_of(name, {field: row[field] for field in fields}, answer, row.get(target)))
-    return found
-
-
 def demo_of(example: str, inputs: Mapping[str, Any], answer: Any, label: Any = None) -> Demo:
     """The demonstration of one example; what is no text is shown as JSON.
 
