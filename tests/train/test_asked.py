@@ -11,7 +11,7 @@ import textgrad_engine as tg
 from textgrad_engine import func, nn, ops, optim
 from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Completion, Request
-from textgrad_engine.optim.demos import Asked, Run
+from textgrad_engine.optim.demo_runs import Asked, Run
 from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Objective
 from textgrad_engine.train.asked import Asking

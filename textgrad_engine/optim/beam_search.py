@@ -41,7 +41,7 @@ from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
-from textgrad_engine.optim.demos import demos_and_queries
+from textgrad_engine.optim.demo_runs import demos_and_queries
 from textgrad_engine.optim.gather import Heard, gather
 from textgrad_engine.optim.proposers import Proposer, Rewrite
 from textgrad_engine.optim.search.bandit import BATCH, successive_rejects, ucb

@@ -4,8 +4,8 @@ It is DSPy's BootstrapFewShotWithRandomSearch: a teacher, which is the program w
 run on training examples; where its answer is right, what each prompt's call was given and what it answered become a
 demonstration for that prompt. Sets of up to so many of these, filled up with labelled examples, are drawn at random and
 scored on the validation set, and the best one stays; so are the labelled examples alone, and the first demonstrations
-in the order of the data. NOTE [Whose demonstration] in ``demos.py`` says which call of a run is shown, and which prompt
-the data's answers: of a program of several steps that of the last one, where it is given fields of the example.
+in the order of the data. NOTE [Whose demonstration] in ``demo_runs.py`` says which call of a run is shown, and which
+prompt the data's answers: of a program of several steps that of the last one, where it is given fields of the example.
 
 Where it departs:
 
@@ -47,7 +47,8 @@ from textgrad_engine.checks import at_least, check
 from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.contracts import Contract
-from textgrad_engine.optim.demos import Demo, Run, Steps, note_unshown
+from textgrad_engine.optim.demo_runs import Run, Steps
+from textgrad_engine.optim.demos import Demo, note_unshown
 from textgrad_engine.optim.proposers import Demonstrations, Proposer
 from textgrad_engine.optim.proposers.demonstrations import is_too_long
 from textgrad_engine.optim.search.drafts import Draft, Job

@@ -24,7 +24,7 @@ from textgrad_engine.func.trace import failure_of
 from textgrad_engine.ops.images import ContentPart
 from textgrad_engine.ops.messages import Plan
 from textgrad_engine.ops.model_call import ChatCompletion
-from textgrad_engine.optim.demos import Asked
+from textgrad_engine.optim.demo_runs import Asked
 
 
 @dataclass(eq=False, slots=True)  # not frozen, for which each attribute would be set by a call

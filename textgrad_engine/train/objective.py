@@ -16,7 +16,8 @@ from textgrad_engine.data import Examples, examples_of, ids_of
 from textgrad_engine.errors import UNANSWERED, DataError
 from textgrad_engine.keywords import names_told
 from textgrad_engine.nn import Module
-from textgrad_engine.optim.demos import Demo, Run, demo_of
+from textgrad_engine.optim.demo_runs import Run
+from textgrad_engine.optim.demos import Demo, demo_of
 from textgrad_engine.optim.search.objective import FeedbackOn, Split, Texts
 from textgrad_engine.train.asked import asked_in
 from textgrad_engine.train.digest import digest_of

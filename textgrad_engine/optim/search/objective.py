@@ -12,7 +12,8 @@ from textgrad_engine.llm import tokens
 
 if TYPE_CHECKING:
     from textgrad_engine.autograd.variable import Variable
-    from textgrad_engine.optim.demos import Demo, Run
+    from textgrad_engine.optim.demo_runs import Run
+    from textgrad_engine.optim.demos import Demo
 
 Texts: TypeAlias = tuple[str, ...]
 """A candidate: one text for each parameter of the objective, in order."""
