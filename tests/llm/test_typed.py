@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm.parsing import check_json
-from textgrad_engine.llm.request import ResponseFormat
+from textgrad_engine.llm.response_format import ResponseFormat
 from textgrad_engine.llm.strict import is_strict
 
 

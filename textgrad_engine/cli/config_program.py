@@ -20,7 +20,8 @@ from textgrad_engine.data.paths import missing_file
 from textgrad_engine.data.textfile import read_text
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.homes import expanded
-from textgrad_engine.llm.request import GenerateConfig, ResponseFormat
+from textgrad_engine.llm.request import GenerateConfig
+from textgrad_engine.llm.response_format import ResponseFormat
 from textgrad_engine.nn.tool import Tool
 from textgrad_engine.ops.offered import as_function, description_problem, is_function, name_of_tool
 from textgrad_engine.ops.tools import MAX_TURNS, tools_of

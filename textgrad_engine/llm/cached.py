@@ -18,8 +18,9 @@ from textgrad_engine.llm.cache import DEFAULT_BYTES, Cache, always, open_cache
 from textgrad_engine.llm.cachekey import identity_of, keys_of_sample, sample_of
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, innermost, is_free
 from textgrad_engine.llm.parsing import check_json, without_thoughts
-from textgrad_engine.llm.request import Request, ResponseFormat
+from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.response_format import ResponseFormat
 from textgrad_engine.llm.usage import note_sample
 from textgrad_engine.scoped import setting
 

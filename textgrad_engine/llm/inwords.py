@@ -15,7 +15,8 @@ from textgrad_engine import templates
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm import tags
 from textgrad_engine.llm.parsing import after_thoughts, check_json
-from textgrad_engine.llm.request import Message, Request, ResponseFormat
+from textgrad_engine.llm.request import Message, Request
+from textgrad_engine.llm.response_format import ResponseFormat
 
 MAX_REPAIRED = 20_000
 """Characters of a bad answer that are sent back; what is longer is cut, for it is paid for once more."""

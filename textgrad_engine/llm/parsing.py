@@ -8,8 +8,9 @@ import re
 from typing import Any
 
 from textgrad_engine.errors import MalformedResponse
-from textgrad_engine.llm.request import Request, ResponseFormat
+from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.response_format import ResponseFormat
 from textgrad_engine.llm.strict import WRAPPED
 from textgrad_engine.strict_json import DECODER
 

@@ -16,9 +16,10 @@ from textgrad_engine.llm.prices import price, set_price
 from textgrad_engine.llm.record import record
 from textgrad_engine.llm.recording import Recording
 from textgrad_engine.llm.replay import Replay, replay
-from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Request, ResponseFormat
+from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Request
 from textgrad_engine.llm.resolve import Defaults, resolve
 from textgrad_engine.llm.response import Completion, FinishReason, Price, Usage
+from textgrad_engine.llm.response_format import ResponseFormat
 from textgrad_engine.llm.retry import Deadline, Retry, RetryPolicy
 from textgrad_engine.llm.roles import model_for, set_models, use_models
 from textgrad_engine.llm.samples import samples

@@ -15,7 +15,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from textgrad_engine import fences, templates
-from textgrad_engine.llm.request import Request, ResponseFormat
+from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.response_format import ResponseFormat
 
 MOST_PARTS = 4
 """Texts that an answer may have; with more, there are more tags to get right than a JSON object has quotes."""

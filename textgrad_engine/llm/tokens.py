@@ -12,7 +12,8 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.llm.images import images_in, tokens_of
 from textgrad_engine.llm.inwords import PROMPTS, most_words
-from textgrad_engine.llm.request import Request, ResponseFormat
+from textgrad_engine.llm.request import Request
+from textgrad_engine.llm.response_format import ResponseFormat
 from textgrad_engine.llm.vocabulary import encoding_of
 
 _MESSAGE_OVERHEAD = 4

@@ -11,7 +11,8 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.conversation import with_calls
 from textgrad_engine.llm.images import is_image, is_part, name_of_part
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Request, ResponseFormat
+from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Request
+from textgrad_engine.llm.response_format import ResponseFormat
 from textgrad_engine.ops.images import ContentPart, Show, in_words, not_shown, pictured
 from textgrad_engine.ops.offered import Offered
 from textgrad_engine.ops.tools import Tools

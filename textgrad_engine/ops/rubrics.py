@@ -14,7 +14,7 @@ from textgrad_engine.checks import check
 from textgrad_engine.errors import MalformedResponse, ScoreError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.parsing import parsed
-from textgrad_engine.llm.request import ResponseFormat
+from textgrad_engine.llm.response_format import ResponseFormat
 from textgrad_engine.ops.asking import completion_of
 from textgrad_engine.ops.criteria import Criterion, criteria_of, full_marks, numbered, score_of, written
 from textgrad_engine.ops.entries import each_entry

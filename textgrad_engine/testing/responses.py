@@ -7,8 +7,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
+from textgrad_engine.llm.request import GenerateConfig, Message, Request
 from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.response_format import ResponseFormat
 from textgrad_engine.testing.wire import json_bytes
 
 _UNKNOWN = ("frequency_penalty", "max_tokens", "messages", "n", "presence_penalty", "response_format", "seed", "stop")

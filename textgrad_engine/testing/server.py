@@ -31,8 +31,9 @@ from textgrad_engine.errors import (
 )
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.redact import concealed
-from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
+from textgrad_engine.llm.request import GenerateConfig, Message, Request
 from textgrad_engine.llm.response import Completion, FinishReason
+from textgrad_engine.llm.response_format import ResponseFormat
 from textgrad_engine.testing import responses
 from textgrad_engine.testing.wire import Connection, Response, events_of, json_bytes, refusal
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from textgrad_engine import fences, templates
-from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
+from textgrad_engine.llm.request import GenerateConfig, Message, Request
+from textgrad_engine.llm.response_format import ResponseFormat
 from textgrad_engine.llm.simulated import TicketsModel
 
 HEAD = """You sort support mail. Choose the queue:

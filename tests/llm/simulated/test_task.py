@@ -1,6 +1,7 @@
 import pytest
 
-from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
+from textgrad_engine.llm.request import GenerateConfig, Message, Request
+from textgrad_engine.llm.response_format import ResponseFormat
 from textgrad_engine.llm.simulated.rules import read_policy
 from textgrad_engine.llm.simulated.task import error_rate, split_prompt
 

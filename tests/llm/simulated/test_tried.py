@@ -9,7 +9,7 @@ import pytest
 
 from textgrad_engine import templates
 from textgrad_engine.llm import GenerateConfig, Message, Request
-from textgrad_engine.llm.request import ResponseFormat
+from textgrad_engine.llm.response_format import ResponseFormat
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.llm.simulated.tried import original_in, tried_in
 from textgrad_engine.optim.patch import REWRITE_SCHEMA

@@ -11,8 +11,9 @@ from textgrad_engine import templates
 from textgrad_engine.errors import ContractError, NoModelError
 from textgrad_engine.llm.context import refuse_overflow, room_for
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
+from textgrad_engine.llm.request import GenerateConfig, Message, Request
 from textgrad_engine.llm.response import Completion
+from textgrad_engine.llm.response_format import ResponseFormat
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import call_key_scope
 from textgrad_engine.ops.parts import without_repeat

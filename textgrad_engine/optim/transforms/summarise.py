@@ -9,7 +9,8 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.request import GenerateConfig, Message, Request, ResponseFormat
+from textgrad_engine.llm.request import GenerateConfig, Message, Request
+from textgrad_engine.llm.response_format import ResponseFormat
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.usage import call_key_scope
 from textgrad_engine.ops.reduce import (
