@@ -1,4 +1,4 @@
-"""Recorded answers: how requests are told apart, which answer is whose, and how failures are written down."""
+"""Recorded answers: how requests are told apart, and which answer is whose."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from textgrad_engine.errors import ModelError
-from textgrad_engine.llm.as_json import recorded, recorded_without
-from textgrad_engine.llm.attachments import as_recorded, signed_again
+from textgrad_engine.llm.as_json import of_other_kind, recorded, recorded_without
+from textgrad_engine.llm.attachments import signed_again
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.errors_as_json import fresh
 from textgrad_engine.llm.ids import digest
@@ -80,46 +80,15 @@ class Answer:
         """
         for name in ("model", "purpose", "example", "tool", "id"):
             if type(value := getattr(self, name)) is not str:
-                raise _of_other_kind(name, value)
+                raise of_other_kind(name, value)
         if type(self.nth) is not int:
-            raise _of_other_kind("nth", self.nth)
+            raise of_other_kind("nth", self.nth)
         if not isinstance(self.asked, str | None):
-            raise _of_other_kind("asked", self.asked)
+            raise of_other_kind("asked", self.asked)
         for name in ("item", "place", "sample"):
             value = getattr(self, name)
             if value and not all(type(each) is int for each in value):
-                raise _of_other_kind(name, list(value))
-
-
-def _of_other_kind(name: str, value: object) -> ValueError:
-    return ValueError(f"its {name} cannot be {value!r:.80}")
-
-
-def request_from_json(found: Any) -> dict[str, Any]:
-    """A request of a record, as `attachments.as_recorded` gives it.
-
-    Raises:
-        ValueError: it has not the form of a request.
-    """
-    messages = found.get("messages") if isinstance(found, dict) else None
-    if not isinstance(messages, list):
-        raise _of_other_kind("request", found)
-    for message in messages:
-        if not isinstance(message, dict):
-            raise _of_other_kind("message", message)
-        for name, plain in (("content", str | None), ("tool_calls", None), ("items", None)):
-            value = message.get(name)
-            if value is None or (plain is not None and isinstance(value, plain)):
-                continue
-            if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-                raise _of_other_kind(name, value)
-    config = {} if found.get("config") is None else found["config"]
-    if not isinstance(config, dict):
-        raise _of_other_kind("config", config)
-    for name, kind in (("response_format", dict), ("tools", list)):
-        if not isinstance(value := config.get(name), kind | None):
-            raise _of_other_kind(name, value)
-    return as_recorded(found)
+                raise of_other_kind(name, list(value))
 
 
 def may_answer(each: Answer, entry: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Requests as JSON: as they are, and as records of them are made.
+"""Requests as JSON: as they are, as records of them are made, and as these are read again.
 
 NOTE [Turns as JSON]
     An agent's conversation is looked through with each of its answers: for the record of the call, and for the names of
@@ -110,3 +110,35 @@ def _form(message: Message, name: Hashable, make: Callable[[], dict[str, Any]]) 
     if name not in forms:
         forms[name] = make()
     return forms[name]
+
+
+def of_other_kind(name: str, value: object) -> ValueError:
+    """The error about a field of a record that holds what such a field cannot hold."""
+    return ValueError(f"its {name} cannot be {value!r:.80}")
+
+
+def request_from_json(found: Any) -> dict[str, Any]:
+    """A request of a record, as `attachments.as_recorded` gives it.
+
+    Raises:
+        ValueError: it has not the form of a request.
+    """
+    messages = found.get("messages") if isinstance(found, dict) else None
+    if not isinstance(messages, list):
+        raise of_other_kind("request", found)
+    for message in messages:
+        if not isinstance(message, dict):
+            raise of_other_kind("message", message)
+        for name, plain in (("content", str | None), ("tool_calls", None), ("items", None)):
+            value = message.get(name)
+            if value is None or (plain is not None and isinstance(value, plain)):
+                continue
+            if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+                raise of_other_kind(name, value)
+    config = {} if found.get("config") is None else found["config"]
+    if not isinstance(config, dict):
+        raise of_other_kind("config", config)
+    for name, kind in (("response_format", dict), ("tools", list)):
+        if not isinstance(value := config.get(name), kind | None):
+            raise of_other_kind(name, value)
+    return as_recorded(found)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from textgrad_engine.errors import RunError
-from textgrad_engine.llm.answers import Answer, request_from_json
+from textgrad_engine.llm.answers import Answer
+from textgrad_engine.llm.as_json import request_from_json
 from textgrad_engine.llm.errors_as_json import error_from_json
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.response import completion_from_json

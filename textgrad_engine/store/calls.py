@@ -8,8 +8,8 @@ from typing import Any
 
 from textgrad_engine.errors import ModelError, RunError
 from textgrad_engine.llm import toolcalls
-from textgrad_engine.llm.answers import Answer, request_from_json
-from textgrad_engine.llm.as_json import recorded
+from textgrad_engine.llm.answers import Answer
+from textgrad_engine.llm.as_json import recorded, request_from_json
 from textgrad_engine.llm.attachments import in_names
 from textgrad_engine.llm.charged import is_estimated, usage_of, was_sent
 from textgrad_engine.llm.errors_as_json import REFUSAL, error_from_json, refusal_to_json

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from textgrad_engine.errors import RunError
-from textgrad_engine.llm.answers import request_from_json
+from textgrad_engine.llm.as_json import request_from_json
 from textgrad_engine.llm.places import same_item, same_place
 from textgrad_engine.signed import unsigned
 from textgrad_engine.store.files import read_lines
