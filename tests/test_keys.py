@@ -10,7 +10,7 @@ import textgrad_engine as tg
 from textgrad_engine import llm
 from textgrad_engine.errors import UnknownModelError
 from textgrad_engine.keys import HIDDEN, without_keys
-from textgrad_engine.kinds import told
+from textgrad_engine.wording import told
 
 KEY = "sk-proj-0123456789abcdefABCDEF0123456789"
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai import AsyncOpenAI
 
-from textgrad_engine.kinds import Kind, is_coroutine_function, kind_of, told
+from textgrad_engine.kinds import Kind, is_coroutine_function, kind_of
 from textgrad_engine.llm import Price, Wrapper, set_models
 
 
@@ -149,18 +149,6 @@ def test_a_union_takes_what_one_of_its_parts_takes(value: Any) -> None:
     for parts in ((int, str), (float, None), (bool, Sequence[int])):
         union = kind(parts[0] | parts[1])  # type: ignore[operator]
         assert union.takes(value) == any(kind(part).takes(value) for part in parts)
-
-
-def test_what_stands_in_a_dict_is_not_told() -> None:
-    """A model's settings may be given in the place of a model, its key among them."""
-    assert told({"model": "m", "api_key": "k-0123"}) == "the dict with 'model', 'api_key'"
-    assert told({}) == "the dict with nothing"
-
-
-@given(st.text() | st.lists(st.text()) | st.binary() | st.dictionaries(st.text(), st.text()) | st.integers())
-def test_what_is_told_of_a_value_is_short(value: Any) -> None:
-    """However long it is, but for a number."""
-    assert isinstance(value, int) or len(told(value)) < 80
 
 
 def test_a_dict_in_the_place_of_a_record_is_told_to_be_made_one() -> None:

@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from textgrad_engine.kinds import Kind, is_whole, kind_of, told
+from textgrad_engine.kinds import Kind, kind_of
+from textgrad_engine.plain_values import is_whole
+from textgrad_engine.wording import told
 
 
 @dataclass(frozen=True)

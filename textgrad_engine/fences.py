@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterable
 
-from textgrad_engine.kinds import of_member
+from textgrad_engine.plain_values import of_member
 from textgrad_engine.signed import unsigned
 
 _REMEMBERED = 20_000

@@ -11,8 +11,8 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-from textgrad_engine.kinds import nearest
 from textgrad_engine.tracebacks import hide
+from textgrad_engine.wording import nearest
 
 P = ParamSpec("P")
 R = TypeVar("R")

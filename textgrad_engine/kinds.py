@@ -1,4 +1,4 @@
-"""What an annotation takes, and in what words an error says so.
+"""What an annotation takes, and how an error names it.
 
 NOTE [Kinds]
     A kind refuses what cannot be meant and takes everything that could be right: what counts as a number or a path,
@@ -9,25 +9,20 @@ NOTE [Kinds]
 from __future__ import annotations
 
 import collections.abc as abc
-import contextlib
-import difflib
 import functools
 import inspect
 import math
-import numbers
-import operator
 import os
-import re
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
-from enum import Enum
 from typing import Any
 
-from textgrad_engine.keys import without_keys
+from textgrad_engine.plain_values import is_flag, is_number, is_whole
+from textgrad_engine.wording import a_class, name_of, nearest, told
 
 
 @dataclass(frozen=True)
@@ -47,154 +42,6 @@ class Kind:
     repair: Callable[[Any], str] = lambda value: ""
     known: tuple[Any, ...] = ()
     classes: frozenset[type] = frozenset()
-
-
-def is_flag(value: Any) -> bool:
-    """Whether a value is True or False, or numpy's."""
-    kind = type(value)
-    return kind is bool or (kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_"))
-
-
-def is_whole(value: Any) -> bool:
-    """Whether a value counts as a whole number; True and False do not."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value counts as a number; True, False and NaN do not, nor what cannot be added to a float (Decimal)."""
-    if isinstance(value, bool) or not hasattr(type(value), "__abs__"):  # a Variable gives a float, too, and may wait
-        return False
-    try:
-        number = float(value + 0.0)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return number == number
-
-
-def plain(number: Any) -> int | float:
-    """Python's own number for one of another library, as what is written to JSON needs it.
-
-    Example:
-        >>> from fractions import Fraction
-        >>> plain(3), plain(Fraction(1, 2))
-        (3, 0.5)
-    """
-    return operator.index(number) if is_whole(number) else float(number)
-
-
-def as_python(value: Any) -> Any:
-    """What an array, a column or a scalar of another library holds, in Python's own types; the rest as it is.
-
-    Example:
-        >>> import array
-        >>> as_python(array.array("i", [1, 2])), as_python("one")
-        ([1, 2], 'one')
-    """
-    if not isinstance(value, type) and callable(to_list := getattr(value, "tolist", None)):
-        return to_list()
-    return value
-
-
-def as_own(value: Any) -> Any:
-    """Python's own for truths, numbers and arrays of another library, also in lists and dicts; the rest as it is.
-
-    A number of few digits has these digits: 0.1 of 32 bits is 0.1.
-
-    Example:
-        >>> import array
-        >>> as_own({"sizes": array.array("i", [1, 2]), "day": None})
-        {'sizes': [1, 2], 'day': None}
-    """
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if isinstance(value, dict):
-        return {key: as_own(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        made = [as_own(each) for each in value]
-        return made if isinstance(value, list) else tuple(made)
-    found = as_python(value)
-    if isinstance(found, list):
-        return [as_own(each) for each in value]
-    if isinstance(found, float):
-        with contextlib.suppress(ValueError):  # of what writes more than its number
-            return float(str(value))
-    return found if isinstance(found, str | int | float) else value
-
-
-def of_member(value: Any) -> Any:
-    """The text or number that a member of an enum of these is, whose name `str` may give; anything else as it is.
-
-    Example:
-        >>> import enum
-        >>> of_member(enum.Enum("Tone", {"DRY": "dry"}, type=str).DRY), of_member(3)
-        ('dry', 3)
-    """
-    if not isinstance(value, Enum):
-        return value
-    return str.__str__(value) if isinstance(value, str) else plain(value) if isinstance(value, int | float) else value
-
-
-def told(value: Any) -> str:
-    """What somebody gave, in a few words for an error.
-
-    Example:
-        >>> told("3"), told(int), told(True), told([1]), told(len)
-        ("'3'", 'the class int', 'True', 'the list [1]', 'the function len()')
-    """
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
-    if value is None or isinstance(value, bool | int | float | Decimal):
-        return f"{value!r}"
-    if inspect.isroutine(value):
-        return f"the {'coroutine ' if inspect.iscoroutinefunction(value) else ''}function {_named(value)}()"
-    if isinstance(value, dict):  # a model's settings, given as its name, have its key among them
-        return f"the dict with {', '.join(f'{name!r:.40}' for name in value) or 'nothing':.60}"
-    if isinstance(value, str | list | tuple | set | bytes):
-        shown = f"{without_keys(repr(value)):.61}"
-        kind = "" if isinstance(value, str) else f"the {type(value).__name__} "
-        return f"{kind}{shown if len(shown) <= 60 else shown[:57] + '...'}"
-    return f"a value of type {type(value).__name__}"
-
-
-def a_class(cls: type) -> str:
-    """A value of a class, with its article.
-
-    Example:
-        >>> a_class(list), a_class(int)
-        ('a list', 'an int')
-    """
-    return with_article(cls.__name__)
-
-
-def with_article(word: str) -> str:
-    """A word behind its article.
-
-    Example:
-        >>> with_article("optimizer"), with_article("judge"), with_article("UserList")
-        ('an optimizer', 'a judge', 'a UserList')
-    """
-    return f"{'an' if _VOWEL.match(word) else 'a'} {word}"
-
-
-_VOWEL = re.compile("[aeio]|u(?!s|ni)", re.IGNORECASE)
-"""How a word begins that begins with the sound of a vowel, but for "one" and "hour"."""
-
-
-def nearest(word: Any, known: Iterable[Any], cutoff: float = 0.6) -> str:
-    """The end of an error about a word that nobody knows: which was meant; "" where none is near.
-
-    Args:
-        word: the word; in capitals or not.
-        known: those that there are.
-        cutoff: how near one must be, from 0 to 1.
-
-    Example:
-        >>> nearest("max_epoch", ["max_epochs", "seed"]), nearest("x", ["seed"]), nearest("Tdg", ["TGD"])
-        ("; did you mean 'max_epochs'?", '', "; did you mean 'TGD'?")
-    """
-    words = {each.lower(): each for each in known if isinstance(each, str)}
-    found = difflib.get_close_matches(word.lower(), words, 1, cutoff) if isinstance(word, str) else []
-    return f"; did you mean {words[found[0]]!r}?" if found else ""
 
 
 def kind_of(annotation: Any) -> Kind | None:
@@ -228,10 +75,6 @@ def kind_of(annotation: Any) -> Kind | None:
     if plain in _SEQUENCES:
         return _sequence(kind_of(args[0]) if args else None)
     return _instances(plain)
-
-
-def _named(value: Any) -> str:
-    return getattr(value, "__name__", type(value).__name__)
 
 
 def _has(value: Any, *names: str) -> bool:
@@ -401,7 +244,7 @@ def _instances(cls: type) -> Kind | None:
         if cls.__name__ == "Model" and type(value).__module__.partition(".")[0] == "openai":
             return "; llm.resolve('openai/NAME', base_url=..., api_key=...) makes one, with a client of its own"
         if cls.__name__ == "Model" and inspect.isroutine(value):
-            return f"; llm.CallableModel({_named(value)}) makes one of a function of messages"
+            return f"; llm.CallableModel({name_of(value)}) makes one of a function of messages"
         if (
             isinstance(value, dict) and value and value.keys() <= getattr(cls, "__annotations__", {}).keys()
         ):  # of a record

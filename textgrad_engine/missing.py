@@ -7,7 +7,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Collection
 
-from textgrad_engine.kinds import nearest
+from textgrad_engine.wording import nearest
 
 ELSEWHERE = {
     "AdalComponent": "Trainer",

@@ -16,7 +16,7 @@ from textgrad_engine.checks import check
 from textgrad_engine.dispatch import aside, waits
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.keywords import names_told
-from textgrad_engine.kinds import told
+from textgrad_engine.wording import told
 
 _OFF = (
     "Grad is off here, as under no_grad() and in a program that is evaluated: one that improves its own answer has "

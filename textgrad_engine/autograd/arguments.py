@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from textgrad_engine import pytree
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.kinds import a_class
+from textgrad_engine.wording import a_class
 
 if TYPE_CHECKING:
     from textgrad_engine.autograd.graph import FunctionNode

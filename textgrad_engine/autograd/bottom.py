@@ -18,7 +18,7 @@ from textgrad_engine.autograd.value import label_of
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.kinds import a_class, told
+from textgrad_engine.wording import a_class, told
 
 if TYPE_CHECKING:
     from textgrad_engine.autograd.function import Function

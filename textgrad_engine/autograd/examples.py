@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-from textgrad_engine.kinds import told
 from textgrad_engine.scoped import setting
+from textgrad_engine.wording import told
 
 EXAMPLE: ContextVar[str] = ContextVar("textgrad_engine_example", default="")
 

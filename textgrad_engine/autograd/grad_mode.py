@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar, overload
 
 from textgrad_engine.checks import check
-from textgrad_engine.kinds import told
+from textgrad_engine.wording import told
 
 F = TypeVar("F", bound=Callable[..., Any])
 

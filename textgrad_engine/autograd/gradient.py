@@ -13,7 +13,7 @@ from textgrad_engine.autograd.graph import Source
 from textgrad_engine.autograd.value import Start, label_of, shape_of
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.kinds import told
+from textgrad_engine.wording import told
 
 Items: TypeAlias = list[Variable]
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.kinds import is_coroutine_function, told
+from textgrad_engine.kinds import is_coroutine_function
+from textgrad_engine.wording import told
 
 if TYPE_CHECKING:
     from textgrad_engine.autograd.context import Context

@@ -13,7 +13,7 @@ from textgrad_engine.autograd.grad_mode import is_grad_enabled, no_grad
 from textgrad_engine.autograd.gradient import as_items, is_start
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.kinds import told
+from textgrad_engine.wording import told
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from textgrad_engine.autograd.elsewhere import NAMES, NotHere
 from textgrad_engine.dispatch import Call
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.kinds import a_class, as_python, is_flag, of_member
+from textgrad_engine.plain_values import as_python, is_flag, of_member
 from textgrad_engine.tracebacks import hide
+from textgrad_engine.wording import a_class
 
 Scalar: TypeAlias = str | int | float
 

@@ -25,9 +25,9 @@ from textgrad_engine.cli.settings import AnyMetric, Budget, Data, Guards, Metric
 from textgrad_engine.cli.toml_lines import Keys, line_of, place
 from textgrad_engine.data.dataset import suggest
 from textgrad_engine.errors import ConfigError
-from textgrad_engine.kinds import told
 from textgrad_engine.nn.metric_functions import scoring, takes_target
 from textgrad_engine.slots import slots_of
+from textgrad_engine.wording import told
 
 
 class Config(OfProgram):

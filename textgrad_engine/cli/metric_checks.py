@@ -10,10 +10,11 @@ from textgrad_engine.cli.config_errors import table_of
 from textgrad_engine.cli.settings import Metric
 from textgrad_engine.cli.toml_lines import Keys
 from textgrad_engine.data.dataset import listed, suggest
-from textgrad_engine.kinds import is_number, nearest
 from textgrad_engine.llm.schema import as_list, follow
 from textgrad_engine.ops.criteria import criteria_of
+from textgrad_engine.plain_values import is_number
 from textgrad_engine.report.toml import toml_value
+from textgrad_engine.wording import nearest
 
 if TYPE_CHECKING:
     from textgrad_engine.cli.config import Config

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine.errors import RunError
-from textgrad_engine.kinds import is_number
 from textgrad_engine.llm.response import Usage
+from textgrad_engine.plain_values import is_number
 from textgrad_engine.report.pairing import setting_in
 from textgrad_engine.store.files import typed, whole_of
 from textgrad_engine.store.folds import way_on_with

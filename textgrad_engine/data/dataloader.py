@@ -10,7 +10,7 @@ from textgrad_engine.checks import check
 from textgrad_engine.data.dataset import Examples, by_position
 from textgrad_engine.data.sampler import RandomSampler, Sampler, SequentialSampler
 from textgrad_engine.keywords import names_told
-from textgrad_engine.kinds import is_flag, is_whole
+from textgrad_engine.plain_values import is_flag, is_whole
 
 T = TypeVar("T")
 

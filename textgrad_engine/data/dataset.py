@@ -13,7 +13,8 @@ from typing import Any, Generic, Protocol, TypeVar, cast, overload
 
 from textgrad_engine.checks import check
 from textgrad_engine.errors import DataError
-from textgrad_engine.kinds import a_class, is_whole, told
+from textgrad_engine.plain_values import is_whole
+from textgrad_engine.wording import a_class, told
 
 Example = dict[str, Any]
 """One example: its fields by name."""

@@ -13,7 +13,8 @@ from typing import Any
 
 from textgrad_engine.checks import check
 from textgrad_engine.keywords import names_told
-from textgrad_engine.kinds import a_class, is_flag, is_whole, with_article
+from textgrad_engine.plain_values import is_flag, is_whole
+from textgrad_engine.wording import a_class, with_article
 
 
 class Sampler(ABC):

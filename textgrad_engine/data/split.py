@@ -11,7 +11,7 @@ from textgrad_engine.checks import check
 from textgrad_engine.data.dataset import Dataset, Examples, Subset, by_position
 from textgrad_engine.data.sampler import RandomSampler
 from textgrad_engine.keywords import names_told
-from textgrad_engine.kinds import is_whole
+from textgrad_engine.plain_values import is_whole
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.api import first_data
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.levels import lift
-from textgrad_engine.kinds import as_python
 from textgrad_engine.ops.batching import Stack, Unbind
+from textgrad_engine.plain_values import as_python
 
 Dims = int | None | dict[Any, Any] | tuple[Any, ...] | list[Any]
 """0 for a batch, None for what is the same for all examples, or a container of these."""

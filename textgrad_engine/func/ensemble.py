@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import check
 from textgrad_engine.errors import AutogradError
-from textgrad_engine.kinds import a_class
+from textgrad_engine.wording import a_class
 
 
 class Module(Protocol):

@@ -35,7 +35,8 @@ from textgrad_engine.func.levels import (
     with_aux,
     wrapped,
 )
-from textgrad_engine.kinds import a_class, is_whole, told
+from textgrad_engine.plain_values import is_whole
+from textgrad_engine.wording import a_class, told
 
 
 class GradLayer(Layer):

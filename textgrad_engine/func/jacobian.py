@@ -24,7 +24,7 @@ from textgrad_engine.func.jvp import check_edit, jvp
 from textgrad_engine.func.levels import below, called, kind_of, lift, map_variables, with_aux
 from textgrad_engine.func.pmap import pmap
 from textgrad_engine.func.vmap import vmap
-from textgrad_engine.kinds import is_whole
+from textgrad_engine.plain_values import is_whole
 
 
 @dataclass(frozen=True)

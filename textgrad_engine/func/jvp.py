@@ -36,7 +36,7 @@ from textgrad_engine.func.levels import (
     with_aux,
     wrapped,
 )
-from textgrad_engine.kinds import a_class
+from textgrad_engine.wording import a_class
 
 
 @dataclass(frozen=True, slots=True)

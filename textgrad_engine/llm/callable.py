@@ -11,9 +11,9 @@ from textgrad_engine import dispatch
 from textgrad_engine.callables import in_words, name_of, signature_of
 from textgrad_engine.checks import check
 from textgrad_engine.errors import ConnectionFailed, ModelError, ReturnError
-from textgrad_engine.kinds import told
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Price
+from textgrad_engine.wording import told
 
 Said: TypeAlias = str | Completion
 """What an app answers: a text, or one with what it used."""

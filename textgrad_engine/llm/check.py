@@ -16,7 +16,6 @@ from textgrad_engine.errors import (
     TruncatedResponse,
     UnsendableRequest,
 )
-from textgrad_engine.kinds import with_article
 from textgrad_engine.llm.called import problem_of
 from textgrad_engine.llm.charged import is_estimated, mark
 from textgrad_engine.llm.content import thoughts_in
@@ -27,6 +26,7 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.llm.stream import void
 from textgrad_engine.llm.usage import asks_others
+from textgrad_engine.wording import with_article
 
 MAX_TEXT = 5_000_000
 """Characters of text that a request or an answer may have; more than any model reads (a million tokens are about four

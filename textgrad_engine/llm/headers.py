@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from pydantic import SecretStr
 
-from textgrad_engine.kinds import a_class
 from textgrad_engine.llm.redact import redacted
+from textgrad_engine.wording import a_class
 
 Headers = Mapping[str, str | SecretStr]
 """Values by name; a `SecretStr` is shown nowhere, and taken out of what is written down."""

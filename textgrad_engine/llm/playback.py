@@ -17,7 +17,6 @@ from typing import Any
 
 from textgrad_engine.dispatch import Moment
 from textgrad_engine.errors import BudgetExceeded, ModelError, RequestRefused, RunError
-from textgrad_engine.kinds import with_article
 from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, difference, distance, entry_of, may_answer
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.charged import mark, usage_of
@@ -30,6 +29,7 @@ from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord
 from textgrad_engine.llm.tools_on_record import ToolOnRecord, ToolsOnRecord, answered_again, given_again
 from textgrad_engine.llm.usage import Metered, call_under_way
 from textgrad_engine.scoped import setting
+from textgrad_engine.wording import with_article
 
 _PATIENCE = 0.5
 """So many seconds what is not on record waits for others to take the room in a budget."""

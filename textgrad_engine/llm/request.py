@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from textgrad_engine.keywords import names_of, which_is_meant
-from textgrad_engine.kinds import nearest
 from textgrad_engine.llm.frozen import Frozen, Record
 from textgrad_engine.llm.response_format import ResponseFormat
+from textgrad_engine.wording import nearest
 
 Purpose = Literal["forward", "judge", "backward", "optimizer"]
 """Why a call is made; usage and cost are added up by it, and `use_models` chooses the model by it."""

@@ -12,7 +12,6 @@ from textgrad_engine.callables import check_method
 from textgrad_engine.checks import check
 from textgrad_engine.errors import UnknownModelError
 from textgrad_engine.keys import as_name
-from textgrad_engine.kinds import told
 from textgrad_engine.llm.apis import Api
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cache import Cache, open_cache
@@ -31,6 +30,7 @@ from textgrad_engine.llm.retry import Deadline, Retry, RetryPolicy
 from textgrad_engine.llm.spans import Traced
 from textgrad_engine.llm.taped import Taped
 from textgrad_engine.llm.usage import Metered
+from textgrad_engine.wording import told
 
 DEFAULT_IN_FLIGHT = 64
 """Calls at once to an endpoint on the network, to begin with, when nobody says otherwise."""

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ConfigDict
 
-from textgrad_engine.kinds import is_number, plain
 from textgrad_engine.llm.frozen import Record
 from textgrad_engine.llm.money import cost
 from textgrad_engine.llm.request import Message
+from textgrad_engine.plain_values import is_number, plain
 
 FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
 

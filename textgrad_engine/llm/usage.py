@@ -16,7 +16,6 @@ from pydantic import SecretStr
 from textgrad_engine.blocks import block
 from textgrad_engine.callables import check_told
 from textgrad_engine.checks import check
-from textgrad_engine.kinds import told
 from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.ids import next_id
 from textgrad_engine.llm.meters import METERS, Meter
@@ -26,6 +25,7 @@ from textgrad_engine.llm.request import Purpose, Request
 from textgrad_engine.llm.response import Completion, Usage
 from textgrad_engine.scoped import setting
 from textgrad_engine.signed import unsigned
+from textgrad_engine.wording import told
 
 call_key: ContextVar[str] = ContextVar("textgrad_engine_call_key", default="")
 """What the calls dispatched from here belong to, e.g. the example; it ends up in `CallRecord.key`."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from textgrad_engine.callables import in_words, signature_of
-from textgrad_engine.kinds import told
+from textgrad_engine.wording import told
 
 _GIVEN = ("prediction", "target")
 _PREDICTIONS = frozenset({"prediction", "predicted", "pred", "answer", "output", "y_pred"})

@@ -12,7 +12,6 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import check
 from textgrad_engine.errors import ScoreError
 from textgrad_engine.keywords import names_told
-from textgrad_engine.kinds import is_number, plain, told
 from textgrad_engine.nn.loss import ExactMatch, TextLoss, needs_target, takes_criteria
 from textgrad_engine.nn.metric_functions import CalledLosses
 from textgrad_engine.nn.module import Module, OneVariable
@@ -23,6 +22,8 @@ from textgrad_engine.ops.field import check_path, field
 from textgrad_engine.ops.heard import HEARD
 from textgrad_engine.ops.pass_on import Compute
 from textgrad_engine.ops.weighted import weighted_mean
+from textgrad_engine.plain_values import is_number, plain
+from textgrad_engine.wording import told
 
 
 class OnPart(OneVariable):

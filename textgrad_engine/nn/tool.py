@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.kinds import told
 from textgrad_engine.nn.module import Module
 from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.nn.parameters import ParameterDict
@@ -21,6 +20,7 @@ from textgrad_engine.ops.offered import (
     part_names,
 )
 from textgrad_engine.ops.tools import OwnTexts, tools_of
+from textgrad_engine.wording import told
 
 MOST_CHARACTERS = 1024
 """Of a function's description, in OpenAI's API: it refuses requests with longer ones."""

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from textgrad_engine.kinds import a_class, is_number, nearest, plain
+from textgrad_engine.plain_values import is_number, plain
+from textgrad_engine.wording import a_class, nearest
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.examples import numbered
 from textgrad_engine.autograd.operators import Operators
 from textgrad_engine.autograd.value import label_of
-from textgrad_engine.kinds import told
 from textgrad_engine.llm.parsing import json_in
 from textgrad_engine.ops.batching import Stack, Unbind
 from textgrad_engine.ops.sizes import note_size, size_of
+from textgrad_engine.wording import told
 
 
 def each_entry(size: int, values: Sequence[Any], operation: Callable[[list[Any]], Any], call: str) -> list[Any]:

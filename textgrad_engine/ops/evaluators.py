@@ -17,12 +17,13 @@ from textgrad_engine import dispatch, fences, templates
 from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled, is_seed
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import ScoreError, TextgradError
-from textgrad_engine.kinds import a_class, as_own, as_python, told
 from textgrad_engine.ops.entries import stacked
 from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.pass_on import Compute, data_of
 from textgrad_engine.ops.scores import Reduction, as_scale, decimal_of, plain_number, reduced, successes
 from textgrad_engine.ops.what_if import described_change, edited_text
+from textgrad_engine.plain_values import as_own, as_python
+from textgrad_engine.wording import a_class, told
 
 
 class Evaluator(Function):

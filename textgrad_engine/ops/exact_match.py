@@ -11,7 +11,6 @@ from textgrad_engine import templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.fences import is_quotable
-from textgrad_engine.kinds import a_class, as_own, told
 from textgrad_engine.ops.alike import alike
 from textgrad_engine.ops.evaluators import (
     Evaluator,
@@ -25,6 +24,8 @@ from textgrad_engine.ops.evaluators import (
 from textgrad_engine.ops.parts import got_in_line
 from textgrad_engine.ops.scores import Reduction
 from textgrad_engine.ops.unseen import unseen
+from textgrad_engine.plain_values import as_own
+from textgrad_engine.wording import a_class, told
 
 _log = logging.getLogger("textgrad_engine.ops.exact_match")
 

@@ -12,9 +12,9 @@ from typing import Any
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable
 from textgrad_engine.autograd.gradient import is_start
-from textgrad_engine.kinds import told
 from textgrad_engine.ops.parts import place_in_words
 from textgrad_engine.ops.pass_on import Compute, data_of, share_of_edit
+from textgrad_engine.wording import told
 
 
 class _Extract(Function):

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.kinds import as_python, told
 from textgrad_engine.llm.conversation import in_words, is_conversation
 from textgrad_engine.llm.images import is_part
 from textgrad_engine.ops.evaluators import written
 from textgrad_engine.ops.images import ContentPart, encoded_named
 from textgrad_engine.ops.pass_on import Compute
 from textgrad_engine.ops.sizes import size_of
+from textgrad_engine.plain_values import as_python
+from textgrad_engine.wording import told
 
 
 def refuse_parts(instructions: Any, call: str) -> None:

@@ -10,9 +10,9 @@ from textgrad_engine import templates
 from textgrad_engine.autograd.examples import unnumbered
 from textgrad_engine.blocks import block
 from textgrad_engine.checks import check
-from textgrad_engine.kinds import told
 from textgrad_engine.ops.images import encoded_named
 from textgrad_engine.scoped import setting
+from textgrad_engine.wording import told
 
 NOTES: ContextVar[Mapping[str, str] | None] = ContextVar("textgrad_engine_notes", default=None)
 """The notes by the names of examples; None where there are none."""

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.kinds import is_number, plain, told
+from textgrad_engine.plain_values import is_number, plain
+from textgrad_engine.wording import told
 
 Reduction: TypeAlias = Callable[[list[Any]], Any] | None
 """Makes one score of a batch's scores; None leaves the list."""

@@ -40,7 +40,6 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.late import finding_inputs, may_find_inputs
 from textgrad_engine.callables import called_by, name_of, signature_of, types_of_arguments
 from textgrad_engine.errors import TextgradError
-from textgrad_engine.kinds import is_whole, told
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.redact import keys_of, redacted, secrets_named
@@ -51,7 +50,9 @@ from textgrad_engine.llm.tool_images import in_words
 from textgrad_engine.llm.toolcalls import ToolCall, ToolResult, Turn
 from textgrad_engine.ops.offered import as_function
 from textgrad_engine.ops.tool_results import content_of, sendable
+from textgrad_engine.plain_values import is_whole
 from textgrad_engine.scoped import setting
+from textgrad_engine.wording import told
 
 _log = logging.getLogger("textgrad_engine.ops.tools")
 

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
-from textgrad_engine.kinds import a_class, told
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.gather import collect
 from textgrad_engine.optim.patch import apply_patch, origins_of_rewrite
 from textgrad_engine.optim.texts import write_texts
+from textgrad_engine.wording import a_class, told
 
 Written = tuple[str, Sequence[Origin | None]]
 """A text, and for each of its lines why it reads as it does."""

@@ -17,7 +17,6 @@ from textgrad_engine.autograd.graph import Handle, add_hook
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.checks import check
 from textgrad_engine.keywords import names_told
-from textgrad_engine.kinds import nearest
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.elsewhere import ELSEWHERE
@@ -34,6 +33,7 @@ from textgrad_engine.optim.saved import check_owner, check_sizes, remembered_in,
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.settings import most_tokens, named, shared
 from textgrad_engine.optim.texts import texts_now, write_texts
+from textgrad_engine.wording import nearest
 
 Closure: TypeAlias = "Callable[[], Any] | Objective"
 T = TypeVar("T")

@@ -8,11 +8,11 @@ from typing import Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
-from textgrad_engine.kinds import told
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.contracts.frozen import FrozenLines
 from textgrad_engine.optim.contracts.length import MaxCharacters, MaxTokens
 from textgrad_engine.optim.contracts.standard import kept_by_some
+from textgrad_engine.wording import told
 
 _log = logging.getLogger("textgrad_engine.optim.param_groups")
 

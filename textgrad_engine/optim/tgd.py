@@ -20,7 +20,6 @@ from textgrad_engine.autograd import Variable, no_grad
 from textgrad_engine.checks import at_least, check, listed
 from textgrad_engine.errors import NoModelError
 from textgrad_engine.keywords import names_told
-from textgrad_engine.kinds import nearest, told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.ops.fillers import is_template
 from textgrad_engine.optim.change import Change
@@ -37,6 +36,7 @@ from textgrad_engine.optim.showing import numbered
 from textgrad_engine.optim.telling import edits_in_words
 from textgrad_engine.optim.transforms import Context, FeedbackTransform, Gathered, chain, momentum
 from textgrad_engine.optim.transforms.base import Chain
+from textgrad_engine.wording import nearest, told
 
 Mode = Literal["patch", "rewrite"]
 _Proposed: TypeAlias = tuple[Change, Proposal]

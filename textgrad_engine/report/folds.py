@@ -7,7 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textgrad_engine.kinds import told
 from textgrad_engine.llm.money import cost
 from textgrad_engine.report.document import evaluation_as_json, finite, floors_as_json, usage_as_json
 from textgrad_engine.report.notes import looked_at_before
@@ -21,6 +20,7 @@ from textgrad_engine.train.comparison import enough_examples
 from textgrad_engine.train.pooled import CrossValidation
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.standing import missed_in_words
+from textgrad_engine.wording import told
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

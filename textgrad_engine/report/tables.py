@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from textgrad_engine.kinds import told
 from textgrad_engine.llm.money import cost, money
 from textgrad_engine.report.difference import diff_of
 from textgrad_engine.report.difference_tables import changes_table, tells_of_show
@@ -32,6 +31,7 @@ from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.none_kept import none_kept
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.standing import missed_in_words
+from textgrad_engine.wording import told
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

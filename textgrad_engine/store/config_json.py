@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine.errors import RunError
-from textgrad_engine.kinds import Kind, kind_of, told
+from textgrad_engine.kinds import Kind, kind_of
 from textgrad_engine.store.files import read_object
 from textgrad_engine.store.records import FORMAT, use_that_version
+from textgrad_engine.wording import told
 
 
 def config_of(path: Path) -> dict[str, Any] | None:

@@ -14,7 +14,6 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from textgrad_engine.errors import RunError
-from textgrad_engine.kinds import a_class
 from textgrad_engine.signed import unsigned
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import (
@@ -26,6 +25,7 @@ from textgrad_engine.train.events import (
     StepEnded,
 )
 from textgrad_engine.train.result import TrainResult
+from textgrad_engine.wording import a_class
 
 FORMAT = 1
 """The version of what a run folder holds; a reader refuses versions that it does not know."""

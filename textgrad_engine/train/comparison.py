@@ -11,7 +11,6 @@ from typing import Any
 from textgrad_engine.checks import check
 from textgrad_engine.data.dataset import listed
 from textgrad_engine.keywords import names_told
-from textgrad_engine.kinds import told
 from textgrad_engine.optim.search.lost import lost_more
 from textgrad_engine.train.clusters import interval_width
 from textgrad_engine.train.evaluation import Evaluation
@@ -30,6 +29,7 @@ from textgrad_engine.train.statistics import (
     verdict,
     worst_case_difference,
 )
+from textgrad_engine.wording import told
 
 _FEW = 30
 """Up to so many examples a t-test of scores that are not 0 or 1 may find too much, and the sign flips must agree."""

@@ -12,13 +12,14 @@ from typing import Any
 from textgrad_engine.callables import signature_of
 from textgrad_engine.data.dataset import as_example, as_no_rows, by_position, examples_of, listed, suggest
 from textgrad_engine.errors import DataError
-from textgrad_engine.kinds import is_coroutine_function, told
+from textgrad_engine.kinds import is_coroutine_function
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.conversation import is_conversation, near_miss, problem_of, turns_of
 from textgrad_engine.nn import ChatCompletion, Module, Sequential
 from textgrad_engine.ops.fillers import is_nan, unfit
 from textgrad_engine.slots import by_composed_name
 from textgrad_engine.train.prediction import A_COROUTINE
+from textgrad_engine.wording import told
 
 
 def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], str], dict[str, Any]]:

@@ -12,7 +12,7 @@ from textgrad_engine.autograd.value import label_of
 from textgrad_engine.callables import check_method
 from textgrad_engine.data import DataLoader, Examples, examples_of, ids_of
 from textgrad_engine.errors import DataError
-from textgrad_engine.kinds import a_class, is_coroutine_function, told
+from textgrad_engine.kinds import is_coroutine_function
 from textgrad_engine.nn import Module, TextLoss
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.search.searcher import Searcher
@@ -25,6 +25,7 @@ from textgrad_engine.train.hearing import check_notes, check_shared
 from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.run import Rows
 from textgrad_engine.train.targets import inputs_and_target
+from textgrad_engine.wording import a_class, told
 
 if TYPE_CHECKING:
     from textgrad_engine.train.trainer import Trainer

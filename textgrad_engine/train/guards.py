@@ -11,9 +11,9 @@ from textgrad_engine.checks import at_least, check
 from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.data.dataset import listed, suggest
 from textgrad_engine.errors import DataError
-from textgrad_engine.kinds import is_number
 from textgrad_engine.nn.scores import scores_between
 from textgrad_engine.ops.evaluators import written
+from textgrad_engine.plain_values import is_number
 from textgrad_engine.train.guarded import RERUNS, Floor, Guarded
 from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.metrics_of import parts_of

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
-from textgrad_engine.kinds import told
 from textgrad_engine.nn import Module
 from textgrad_engine.optim.search.objective import Texts
+from textgrad_engine.wording import told
 
 
 def named_in(program: Module, parameters: Sequence[Variable] | None) -> dict[str, Variable]:

@@ -9,7 +9,7 @@ from typing import Any
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable
 from textgrad_engine.errors import ScoreError
-from textgrad_engine.kinds import a_class
+from textgrad_engine.wording import a_class
 
 A_COROUTINE = (
     "a program returns a Variable, and this one a coroutine: write it as a plain def. What it asks a model is pending "

@@ -9,14 +9,15 @@ from typing import cast
 from textgrad_engine.autograd import Variable
 from textgrad_engine.data import RandomSampler, SequentialSampler
 from textgrad_engine.errors import UNANSWERED, ReturnError, is_by_the_request
-from textgrad_engine.kinds import is_number, told
 from textgrad_engine.llm.meters import Meter
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.optim.search.vain import Vain
+from textgrad_engine.plain_values import is_number
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import StepEnded
 from textgrad_engine.train.run import Run
 from textgrad_engine.train.unguided import beats_seed
+from textgrad_engine.wording import told
 
 _log = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from textgrad_engine import dispatch
 from textgrad_engine.callables import check_method
 from textgrad_engine.errors import ReturnError
-from textgrad_engine.kinds import told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.feedback import FeedbackItem
+from textgrad_engine.wording import told
 
 
 @dataclass(frozen=True)
