@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 from textgrad_engine.cli.secrets_in import names_a_key
 from textgrad_engine.cli.settings import Section, json_value
 from textgrad_engine.errors import ConfigError
-from textgrad_engine.llm.openai import checked_host
+from textgrad_engine.llm.address import checked_host
 from textgrad_engine.llm.prices import price as known_price
 from textgrad_engine.llm.response import MOST_PRICE, Price, Usage
 

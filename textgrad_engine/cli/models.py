@@ -14,9 +14,10 @@ from textgrad_engine.cli.config_errors import table_of
 from textgrad_engine.cli.model_tables import Endpoint
 from textgrad_engine.cli.toml_lines import Keys
 from textgrad_engine.errors import ConfigError, ModelError
+from textgrad_engine.llm.address import DEFAULT_BASE_URL
 from textgrad_engine.llm.headers import problem_of_value
 from textgrad_engine.llm.model import Model, innermost
-from textgrad_engine.llm.openai import DEFAULT_BASE_URL, OpenAIModel
+from textgrad_engine.llm.openai import OpenAIModel
 from textgrad_engine.llm.prices import price_of
 from textgrad_engine.llm.resolve import resolve
 from textgrad_engine.llm.response import Usage

@@ -7,13 +7,11 @@ import contextlib
 import json
 import logging
 import os
-import re
 import time
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
@@ -22,12 +20,12 @@ from textgrad_engine.errors import (
     AnswerError,
     AuthenticationFailed,
     BadRequest,
-    MalformedResponse,
     ModelError,
     ServerFailed,
 )
-from textgrad_engine.keys import HIDDEN, as_name
+from textgrad_engine.keys import HIDDEN
 from textgrad_engine.llm import dialects, failures, inwords, responses, wire
+from textgrad_engine.llm.address import DEFAULT_BASE_URL, checked_host
 from textgrad_engine.llm.apis import WIRES, Api
 from textgrad_engine.llm.called import tell_of_unread
 from textgrad_engine.llm.charged import is_estimated, mark
@@ -35,9 +33,9 @@ from textgrad_engine.llm.clients import Clients
 from textgrad_engine.llm.context import checked_context
 from textgrad_engine.llm.cut import was_cut
 from textgrad_engine.llm.dialects import Dialect
+from textgrad_engine.llm.formed import ignores_format, is_wrapped, read_in_words, without_wrapping
 from textgrad_engine.llm.headers import Headers, check_headers, concealed_headers, plain, secrets_in
 from textgrad_engine.llm.loops import PerLoop
-from textgrad_engine.llm.parsing import json_in, strip_fence, unwrapped
 from textgrad_engine.llm.rates import tell
 from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, without_password, without_secret
 from textgrad_engine.llm.request import GenerateConfig, Request, config_from, unsendable
@@ -46,8 +44,6 @@ from textgrad_engine.llm.stream import Teller, are_events, in_one_part, listener
 from textgrad_engine.llm.transport import REFUSE_REQUESTS
 from textgrad_engine.llm.vocabulary import settled
 from textgrad_engine.signed import unsigned
-
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
 _JSON = {"Content-Type": "application/json"}
 
@@ -174,7 +170,7 @@ class OpenAIModel:
             except AnswerError:  # an answer all the same, if a bad one
                 self._learn(began, asked)
                 raise
-            if asked.form == "asked" and wanted is not None and _ignores_format(completion):
+            if asked.form == "asked" and wanted is not None and ignores_format(completion):
                 asked = replace(asked, form="in words too")
             self._learn(began, asked)
             return completion
@@ -202,7 +198,7 @@ class OpenAIModel:
         response: Any = None
         body = b""
         clients.in_flight += 1
-        teller = Teller(request, wrapped=asked.form == "asked" and _is_wrapped(config))
+        teller = Teller(request, wrapped=asked.form == "asked" and is_wrapped(config))
         # Raised outside the except block: the SDK's own error may quote the key, and must not hang on to ours.
         try:
             # By the SDK's own door for whatever it has no method for: its methods for these walk through the types of
@@ -231,8 +227,8 @@ class OpenAIModel:
             if config.tools and not self._unread and not completion.tool_calls:
                 self._unread = tell_of_unread(self.name, completion.text, config.tools)
             if asked.form == "asked":
-                return _unwrapped(completion, config)
-            return self._read_in_words(completion, request, config)
+                return without_wrapping(completion, config)
+            return read_in_words(completion, request, config, self.name)
         except ModelError as error:  # of a body that is too long, or no answer
             error.args = tuple([self._redacted(str(said), key) for said in error.args])
             if moved := failures.sent_on(response, self._sent(request, name, key)):
@@ -266,20 +262,6 @@ class OpenAIModel:
             request.purpose,
             sum([len(message.text) for message in request.messages]),
         )
-
-    def _read_in_words(self, completion: Completion, request: Request, config: GenerateConfig) -> Completion:
-        wanted = config.response_format
-        if wanted is None:
-            return completion
-        completion = completion.model_copy(update={"words": inwords.words_for(wanted, request)})
-        if completion.finish_reason != "stop" or completion.tool_calls or not completion.text.strip():
-            return completion
-        try:
-            text = inwords.read(completion.text, wanted, request, f"{self.name!r} ({request.purpose})")
-        except MalformedResponse as error:
-            mark(error, usage=completion.usage, estimated=is_estimated(completion))
-            raise
-        return completion.model_copy(update={"text": text})
 
     async def _read(self, response: Any, tell: Callable[[str], None], name: str) -> bytes:
         try:
@@ -356,61 +338,6 @@ class OpenAIModel:
             shown.append(f"api={self.api!r}")
         shown += [f"{name}={getattr(self.defaults, name)!r}" for name in sorted(self.defaults.model_fields_set)]
         return f"OpenAIModel({', '.join(shown)})"
-
-
-def checked_host(base_url: str) -> str:
-    """The host of an endpoint's address.
-
-    Raises:
-        ValueError: it is no address, or one with a query or fragment. No path could be put behind that, and a key in
-            it would be written down wherever the address is.
-
-    Example:
-        >>> checked_host("http://localhost:11434/v1")
-        'localhost'
-    """
-    base_url = base_url.strip()
-    address, *rest = re.split("[?#]", base_url, maxsplit=1)
-    shown, *_ = re.split("[?#]", without_password(base_url), maxsplit=1)  # in that order: a password may hold them
-    try:
-        parts = urlsplit(address)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and address.isprintable()
-        _ = parts.port  # looks whether it is a number
-    except ValueError:
-        good = False
-    if not good:
-        if "://" not in shown and as_name(shown) != shown:
-            raise ValueError("base_url is what looks like a key; that is given by OPENAI_API_KEY or api_key=...")
-        raise ValueError(f"base_url = {shown!r} is no address such as http://localhost:11434/v1")
-    if rest:
-        raise ValueError(
-            f"base_url = {shown!r} with something behind '?' or '#': leave that out; a key is "
-            "given by OPENAI_API_KEY or api_key=..., and Azure's address that ends in /openai/v1 needs no api-version"
-        )
-    return parts.hostname or ""
-
-
-def _is_wrapped(config: GenerateConfig) -> bool:
-    return config.response_format is not None and config.response_format.is_wrapped
-
-
-def _unwrapped(completion: Completion, config: GenerateConfig) -> Completion:
-    wanted = config.response_format
-    if wanted is None or not wanted.is_wrapped or completion.finish_reason != "stop":
-        return completion
-    text = unwrapped(completion.text)
-    return completion if text == completion.text else completion.model_copy(update={"text": text})
-
-
-def _ignores_format(completion: Completion) -> bool:
-    """Whether an answer that was to be JSON is finished and is none, so that nobody held the model to it."""
-    bare = strip_fence(completion.text).strip()
-    if completion.finish_reason != "stop" or not bare:
-        return False
-    try:
-        return not isinstance(json_in(bare, among_words=False)[1], dict)
-    except (ValueError, RecursionError):
-        return True
 
 
 def _close_all(clients: PerLoop[Clients]) -> None:

@@ -44,7 +44,7 @@ class ResponseFormat(Frozen):
         """What an endpoint is told of it: name, schema, and whether the model can be held to that while it writes.
 
         Endpoints that hold a model to a schema refuse some keywords in it (see `strict.strictly`), and alternatives at
-        its root: these stand in the one property of an object, of which `check.unwrapped` takes the answer.
+        its root: these stand in the one property of an object, of which `parsing.unwrapped` takes the answer.
         """
         schema = self._wrapped or dict(self.json_schema)
         strict = strictly(schema)
