@@ -12,8 +12,8 @@ from textgrad_engine.store.played import Where
 class RunTests:
     """What is on record of the tests of a run, to tell which part of its end an answer belongs to.
 
-    In each sitting the best texts are tested first (`Run.evaluate_test`). What is played back is written down again, so
-    the file of a later sitting tells of which texts the answers of an earlier one are.
+    In each sitting the best texts are tested first (`on_test.evaluate_test`). What is played back is written down
+    again, so the file of a later sitting tells of which texts the answers of an earlier one are.
     """
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ def result_of(run: Run, status: Status, used: Meter, seconds: float) -> TrainRes
     """
     comparison, compared_on = None, None
     sets: list[tuple[Literal["test", "val"], Evaluation | None, Evaluation | None]] = [
-        ("test", run.seed_test, run.best_test),
+        ("test", run.on_test.seed, run.on_test.best),
         ("val", run.seed_val, run.best_val),
     ]
     for name, seed, best in sets:
@@ -48,8 +48,8 @@ def result_of(run: Run, status: Status, used: Meter, seconds: float) -> TrainRes
         origins=run.origins,
         seed_val=run.seed_val,
         best_val=run.best_val,
-        seed_test=run.seed_test if run.best_test is not None else None,
-        best_test=run.best_test if run.seed_test is not None else None,
+        seed_test=run.on_test.seed if run.on_test.best is not None else None,
+        best_test=run.on_test.best if run.on_test.seed is not None else None,
         comparison=comparison,
         compared_on=compared_on,
         steps=tuple(run.steps),
@@ -64,7 +64,7 @@ def result_of(run: Run, status: Status, used: Meter, seconds: float) -> TrainRes
         terms=terms_of(run.objective, run.seed_val, run.best_val, tested),
         floors=(*_on_val(run), *(tested or ())),
         idle=run.deadline.in_words or run.idle,
-        test_usage=dict(run.test_usage) if run.best_test is not None and run.seed_test is not None else {},
+        test_usage=dict(run.on_test.usage) if run.on_test.best is not None and run.on_test.seed is not None else {},
         doubtful=doubtful_among(run.objective.answers(), run.objective.scale),
     )
     if status != "budget" or run.shortage or result.spent_its_part:
@@ -82,10 +82,10 @@ def _on_val(run: Run) -> tuple[Standing, ...]:
 
 def _on_test(run: Run) -> tuple[Standing, ...] | None:
     """How they stand to them on the test set, by which nothing was chosen; None where both were not run on it."""
-    seed, best, guards = run.seed_test, run.best_test, run.trainer.guards
+    seed, best, guards = run.on_test.seed, run.on_test.best, run.trainer.guards
     if guards is None or seed is None or best is None:
         return None
-    return standings(guards.floors_on(run.tested_rows, best.scale, best.parts), seed, best, "test")
+    return standings(guards.floors_on(run.on_test.rows, best.scale, best.parts), seed, best, "test")
 
 
 def _openings(run: Run) -> int:
@@ -96,13 +96,13 @@ def _openings(run: Run) -> int:
 
 def _untested(run: Run, status: Status) -> str:
     """Why the budget left the test set, or a part of it, unrun, or why there is no score of it."""
-    if run.untested:
-        return run.untested
+    if run.on_test.why_not:
+        return run.on_test.why_not
     if status == "interrupted" or run.test is None or run.seed_val is None:
         return ""
     why = f"{run.ending.shortage or 'other calls took a part of it'}; raise it, or test fewer examples"
-    if run.seed_test is not None and run.best_test is not None:
-        some, every = len(run.best_test), len(run.test)
+    if run.on_test.seed is not None and run.on_test.best is not None:
+        some, every = len(run.on_test.best), len(run.test)
         drawn = f"the budget had room for {some} of {every} test examples, drawn at random: {why}"
         return drawn if some < every else ""
     if run.test.openings:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from textgrad_engine.train.comparison import compared
 from textgrad_engine.train.controls import Control
 from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.on_test import some_of
 from textgrad_engine.train.unguided import proposers_of, search_without_feedback
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def run_controls(run: Run) -> None:
         run.controls = replace(run.controls, each=(*run.controls.each, _beside(run, made)))
     if run.ending.no_controls:  # a cache, or a search that ends early, left them room all the same
         run.controls = replace(run.controls, problem="")
-    if run.best_test is not None:
+    if run.on_test.best is not None:
         tested = _tested(run, run.controls.each)
         each = [replace(made, test=tested.get(_key(made.best))) for made in run.controls.each]
         run.controls = replace(run.controls, each=tuple(_beside(run, made) for made in each))
@@ -55,12 +56,12 @@ def run_controls(run: Run) -> None:
 def _tested(run: Run, each: tuple[Control, ...]) -> dict[frozenset[tuple[str, str]], Evaluation]:
     """What all texts score on the test examples that the run was tested on; of texts that were scored before, that."""
     assert run.test is not None
-    assert run.best_test is not None
-    known = ((run.seed, run.seed_test), (run.best, run.best_test))
+    assert run.on_test.best is not None
+    known = ((run.seed, run.on_test.seed), (run.best, run.on_test.best))
     tested = {_key(texts): found for texts, found in known if found is not None}
     if all(_key(made.best) in tested for made in each):
         return tested
-    rows = run.some_of(run.test.open(), len(run.best_test))
+    rows = some_of(run, run.test.open(), len(run.on_test.best))
     for made in each:
         if _key(made.best) in tested:
             continue
@@ -76,7 +77,7 @@ def _key(texts: dict[str, str]) -> frozenset[tuple[str, str]]:
 def _beside(run: Run, made: Control) -> Control:
     """The control with the comparison of the optimizer's best texts against its own."""
     sets: list[tuple[Literal["test", "val"], Evaluation | None, Evaluation | None]] = [
-        ("test", made.test, run.best_test),
+        ("test", made.test, run.on_test.best),
         ("val", made.val, run.best_val),
     ]
     for name, own, best in sets:

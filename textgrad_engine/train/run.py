@@ -5,19 +5,17 @@ from __future__ import annotations
 import abc
 import contextlib
 import logging
-import random
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.data import DataLoader, Subset
-from textgrad_engine.errors import UNANSWERED, BudgetExceeded, CallCancelled, Stopped, is_by_the_request
+from textgrad_engine.data import DataLoader
+from textgrad_engine.errors import BudgetExceeded, CallCancelled, Stopped
 from textgrad_engine.llm.budget import budgets_around
 from textgrad_engine.llm.context import counting_left_out
 from textgrad_engine.llm.meters import Meter, meter
 from textgrad_engine.llm.reserve import waiting
-from textgrad_engine.llm.response import Usage
 from textgrad_engine.llm.toolcalls import ToolRecord, observe_tools
 from textgrad_engine.llm.usage import CallRecord, observe
 from textgrad_engine.nn import Module
@@ -25,7 +23,6 @@ from textgrad_engine.ops.tools import telling_anew
 from textgrad_engine.optim import Optimizer, Origin
 from textgrad_engine.optim.search.objective import Texts
 from textgrad_engine.optim.texts import write_texts
-from textgrad_engine.train.comparison import score_changes
 from textgrad_engine.train.concluding import result_of
 from textgrad_engine.train.controlled import run_controls
 from textgrad_engine.train.controls import CONTROLS, Controls
@@ -56,6 +53,7 @@ from textgrad_engine.train.interrupt import stopping_on_interrupt
 from textgrad_engine.train.known import current_proposal
 from textgrad_engine.train.lost_rounds import LostRounds
 from textgrad_engine.train.objective import Objective, Phases
+from textgrad_engine.train.on_test import OnTest, evaluate_test, some_of
 from textgrad_engine.train.phases import RunPhases
 from textgrad_engine.train.result import TrainResult, tried
 from textgrad_engine.train.sealed import SealedTest
@@ -100,12 +98,8 @@ class Run(abc.ABC):
         self.origins = self.origins_now()
         self.seed_val: Evaluation | None = None
         self.best_val: Evaluation | None = None
-        self.seed_test: Evaluation | None = None
-        self.best_test: Evaluation | None = None
+        self.on_test = OnTest()
         self.controls: Controls | None = None
-        self.tested_rows: Rows = ()  # of the test set, those that were run
-        self.test_usage: dict[str, Usage] = {}
-        self.untested = ""  # why there is no score though there was room for one
         self.steps: list[StepEnded] = []
         self.shortage = ""
         self.budgets = budgets_around()
@@ -218,7 +212,7 @@ class Run(abc.ABC):
                     self.test.end_training()
                     drawn = self.ending.drawn(None if self.best == self.seed else size_of(self.best))
                     if drawn:
-                        self.evaluate_test(self.some_of(self.test.open(), drawn))
+                        evaluate_test(self, some_of(self, self.test.open(), drawn))
                     else:
                         status = "budget"
                 if self.trainer.controls:
@@ -392,39 +386,6 @@ class Run(abc.ABC):
             )
             for change in self.optimizer.changes
         )
-
-    def some_of(self, rows: Rows, count: int) -> Rows:
-        """So many of the examples, drawn at random, in their order; more of them hold fewer."""
-        if count == len(rows):
-            return rows
-        drawn = random.Random(self.trainer.seed).sample(range(len(rows)), len(rows) if self.nested else count)
-        return Subset(rows, sorted(drawn[:count]))
-
-    def evaluate_test(self, rows: Rows) -> None:
-        """Score the best texts on the test set, and the seed texts when they differ."""
-        self.tested_rows = rows
-        try:
-            self.best_test, self.test_usage["best"] = self.tested(rows)
-            if self.best == self.seed:
-                self.seed_test = self.best_test
-                return
-            self.load(self.seed)
-            self.seed_test, self.test_usage["seed"] = self.tested(rows)
-            if not score_changes(self.seed_test, self.best_test):
-                self.best_test = self.seed_test = None
-                self.untested = "the test set has no score, as none of its examples has an answer with both prompts"
-        except UNANSWERED as error:  # of most answers, and a run that is resumed would ask for them in vain
-            if not is_by_the_request(error):
-                raise
-            self.best_test = self.seed_test = None
-            self.untested = f"the test set has no score, as most answers to it are lost: {error}"
-
-    def tested(self, rows: Rows) -> tuple[Evaluation, Usage]:
-        """The test scores of the texts of now, and what the program's calls took, also those that a cache spared."""
-        with meter() as used:
-            found = self.evaluate("test", rows, len(self.steps))
-        spent, saved = (each.get("forward", Usage()) for each in (used.by_purpose, used.saved_by_purpose))
-        return found, spent + saved
 
     def evaluated(self, texts: Texts, step: int) -> Evaluation:
         """The validation scores of some texts; what is known of them is not paid for again."""
