@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from textgrad_engine.data import json_rows
 from textgrad_engine.data.load import load
+from textgrad_engine.errors import DataError
 
 from .conftest import Put, Refused
 
@@ -119,6 +121,18 @@ def test_a_row_nested_more_deeply_than_python_calls_is_looked_through(put: Put, 
         nested = [nested]
     monkeypatch.setattr(json_rows, "_DECODER", SimpleNamespace(decode=lambda line: {"t": nested}))
     assert load(put("a.jsonl", r'{"t": "\ud83d\ude00"}'))[0]["t"] is nested
+
+
+def test_where_half_of_a_pair_is_takes_no_memory_for_all_other_places(put: Put) -> None:
+    """Under a long name each entry of a list has a long place: of a file of 100 kB these are hundreds of megabytes."""
+    path = put("a.jsonl", json.dumps({"n" * 10_000: list(range(10_000)), "t": [{"u": ["x", "\ud83d"]}]}) + "\n")
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=r"a\.jsonl:1: character 1 of column 't'\[0\]\['u'\]\[1\] is half of a"):
+            load(path)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_surrogate_pair_is_one_character(put: Put) -> None:

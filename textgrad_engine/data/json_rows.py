@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from textgrad_engine.errors import DataError
 from textgrad_engine.slots import by_composed_name
@@ -141,12 +141,12 @@ def _object(path: Path, line: int, row: Any, source: str) -> dict[str, Any]:
 
 def _surrogate(row: dict[str, Any]) -> str:
     """Where the first lone surrogate is in a row, in words; "" when there is none."""
-    waiting: list[tuple[Any, str]] = [(row, "")]
+    waiting: list[tuple[Any, _Place | None]] = [(row, None)]
     while waiting:  # not by recursion, as JSON may be nested more deeply than Python calls
         value, place = waiting.pop()
         if isinstance(value, str):
             if found := _SURROGATE.search(value):
-                return f"character {found.start() + 1} of {place}"
+                return f"character {found.start() + 1} of {_in_words(place)}"
             continue
         items: Any = ()
         if isinstance(value, dict):
@@ -156,9 +156,24 @@ def _surrogate(row: dict[str, Any]) -> str:
             items = value.items()
         elif isinstance(value, list):
             items = enumerate(value)
-        within = [(item, f"{place}[{key!r}]" if place else f"column {key!r}") for key, item in items]
-        waiting += reversed(within)
+        waiting += reversed([(item, _Place(place, key)) for key, item in items])
     return ""
+
+
+class _Place(NamedTuple):
+    """Where a value is in a row: in another value, under a key. It is put into words only where it is told."""
+
+    within: _Place | None
+    key: str | int
+
+
+def _in_words(place: _Place | None) -> str:
+    keys: list[str | int] = []
+    while place is not None:
+        keys.append(place.key)
+        place = place.within
+    column, *inside = reversed(keys)
+    return f"column {column!r}{''.join(f'[{key!r}]' for key in inside)}"
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
