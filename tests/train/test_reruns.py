@@ -70,7 +70,9 @@ def always_wrong(prompt: str, word: str, nth: int) -> bool:
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_what_breaks_in_one_run_and_not_in_the_next_is_kept(name: str) -> None:
     """One run alone refuses it; the result says that it did worse once."""
-    once = fit(Moody(wrong_first), OPTIMIZERS[name], Guards((KEPT,), reruns=0))
+    lanes = 2 if name == "PatchSearch" else 1  # which propose the same, and each runs it by itself
+    each_first = Moody(lambda prompt, word, nth: "Shout" not in prompt or nth >= lanes)
+    once = fit(each_first, OPTIMIZERS[name], Guards((KEPT,), reruns=0))
     assert once.best == once.seed
     again = fit(Moody(wrong_first), OPTIMIZERS[name], Guards((KEPT,), reruns=1))
     assert "Shout" in again.best["system"]
@@ -89,6 +91,25 @@ def test_what_breaks_in_each_run_is_refused(name: str) -> None:
     tried = {prompt: count for (prompt, word), count in moody.runs.items() if word == KEPT and "Shout" in prompt}
     assert set(tried.values()) == {6 if name == "PatchSearch" else 3}
     assert not any("with the same texts" in each for each in result.terms)
+
+
+@pytest.mark.parametrize("reruns", [0, 2])
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_texts_that_one_proposal_was_refused_for_and_a_later_one_was_not_are_kept(reruns: int, lanes: int) -> None:
+    """By the runs of the later one: the search went on from texts that the run had not kept, by those of the first."""
+    moody = Moody(lambda prompt, word, nth: "Shout" not in prompt or nth > reruns)
+    searches: list[optim.PatchSearch] = []
+
+    def make(params: Any) -> Optimizer:
+        searches.append(optim.PatchSearch(params, lanes=lanes))
+        return searches[0]
+
+    result = fit(moody, make, Guards((KEPT,), reruns=reruns), steps=2)
+    assert [step.why.partition(":")[0] for step in result.steps][:1] == ["refused"]
+    assert (result.steps[1].kept, tuple(result.best.values())) == (True, searches[0].texts())
+    assert "Shout" in result.best["system"]
+    assert moody.runs[result.best["system"], KEPT] == reruns + 2
+    assert not any("did worse" in each for each in result.terms)
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

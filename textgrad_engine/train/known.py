@@ -96,13 +96,19 @@ class KnownScores:
         results = [(key, _result(each)) for key, each in held]
         return [(key, result) for key, result in results if result is not None]
 
-    def adopt(self, texts: Texts, number: int | None = None) -> None:
-        """Share what is known of texts; see `Objective.adopt`."""
+    def adopt(self, texts: Texts, number: int | None = None, *, own_first: bool = False) -> None:
+        """Share what is known of texts; see `Objective.adopt`.
+
+        Args:
+            texts: the texts.
+            number: of the proposal that they come from.
+            own_first: where several proposals had them, what that one found goes before what others did.
+        """
         with self._lock:
             if texts in self._adopted:
                 return
             self._adopted[texts] = current_phase.get(), len(self._adopted)
-            for own in sorted(self._own_of.pop(texts, ()), key=lambda own: own[0]):
+            for own in sorted(self._own_of.pop(texts, ()), key=lambda own: (own_first and own[0] != number, own[0])):
                 if number is None or own[0] <= number:
                     self._shared.setdefault(own[1], self._own[own])
 

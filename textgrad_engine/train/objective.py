@@ -260,7 +260,8 @@ class Objective(Findings):
             number: of the proposal that they come from. What later ones found, which may be under way, stays theirs, as
                 it depends on how far they are; None shares what all found.
         """
-        self._known.adopt(texts, number)
+        # By what it found itself guards have let it pass; others may have been refused with the same texts.
+        self._known.adopt(texts, number, own_first=self.guarded is not None)
 
     def move(self, texts: Texts) -> None:
         """Have further calls with adopted texts belong to the phase of now, as where a search is over."""
