@@ -112,6 +112,40 @@ def test_texts_that_one_proposal_was_refused_for_and_a_later_one_was_not_are_kep
     assert not any("did worse" in each for each in result.terms)
 
 
+@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("name", ["PatchSearch", "RandomSearch", "ParetoSearch"])
+def test_what_won_its_race_is_not_lost_where_guards_are_interrupted(name: str, nth: int) -> None:
+    """By a budget or Ctrl-C, in a loop of one's own: the next step decides about it, and nothing is asked again."""
+
+    def decided(interrupted: int) -> tuple[list[Any], Any, int]:
+        moody, looks = Moody(wrong_first), list[int]()
+        program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+        search: Any = OPTIMIZERS[name](list(program.parameters()))
+        found = Objective(program, nn.ExactMatch(), rows(*WORDS[:12]), rows(*WORDS[12:]), guards=Guards((KEPT,)))
+        refusal, steps = found.refusal, list[Any]()
+
+        def looking(*asked: Any) -> str:
+            looks.append(len(looks) + 1)
+            if looks[-1] == interrupted:
+                raise KeyboardInterrupt
+            return refusal(*asked)
+
+        found.refusal = looking  # type: ignore[method-assign, assignment]
+        with use_models(forward=moody.model):
+            while True:
+                try:
+                    step = search.step(found)
+                except KeyboardInterrupt:
+                    continue
+                if step is None:
+                    return steps, search.texts(), len(moody.model.requests)
+                steps.append((step.number, step.kind, step.kept, step.why))
+
+    whole = decided(0)
+    assert "Shout" in whole[1][0]
+    assert decided(nth) == whole
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("right", [wrong_first, always_wrong])
 def test_a_run_that_is_played_back_asks_nothing_again(name: str, right: Runs, tmp_path: Path) -> None:

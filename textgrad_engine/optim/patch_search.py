@@ -215,7 +215,15 @@ class PatchSearch(BoardSearcher):
             self._base = self.board.texts
         if together or (self._in_vain(objective) and self._base == self.board.texts):
             self._fill(objective)
-        return self._settle(objective, self._taken()) if self._lanes.under_way else None
+        if not self._lanes.under_way:
+            return None
+        found, held = self._taken(), self.board.snapshot()
+        try:
+            return self._settle(objective, found)
+        except BaseException:  # a budget, or Ctrl-C, while guards run examples; it is settled the next time
+            self._board = held
+            self._lanes.give_back(found, found.number)
+            raise
 
     def _taken(self) -> Found:
         """What became of the oldest proposal; where it failed, what it was to try is due again."""

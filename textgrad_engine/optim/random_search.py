@@ -165,6 +165,7 @@ class RandomSearch(BoardSearcher):
         check(RandomSearch.__init__, locals(), *ranges)
         self.max_edits, self.momentum, self.allowance, self.seed = max_edits, momentum, allowance, seed
         self._tried: dict[Texts, None] = {}  # in the order of trying, which the proposer is shown
+        self._begun: Draft | None = None  # what is not decided about yet
 
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
@@ -197,7 +198,7 @@ class RandomSearch(BoardSearcher):
 
         def take_all() -> None:
             take()
-            self._tried = tried
+            self._tried, self._begun = tried, None
 
         return take_all
 
@@ -205,7 +206,7 @@ class RandomSearch(BoardSearcher):
         super()._begin(objective)
         self._desk = Desk.of(self, self.model)
         if self._take_up(objective):
-            self._tried = {self.board.texts: None}
+            self._tried, self._begun = {self.board.texts: None}, None
             self.vain = Vain()
         objective.adopt(self.board.texts)
 
@@ -216,11 +217,17 @@ class RandomSearch(BoardSearcher):
             found = objective.scores(board.texts, range(len(objective.val)))
             board.val = {n: score for n, score in enumerate(found) if score is not None}
             board.noise = noise_of(objective, board.texts, board.val, self.seed)
-        self.at_the_top = "" if self.to_the_end else board.nothing_to_show(objective)
-        if self.at_the_top or board.begun - board.before >= self.proposals:
-            return None
-        board.begun += 1
-        draft = self._draft(board)
+        if self._begun is None:
+            self.at_the_top = "" if self.to_the_end else board.nothing_to_show(objective)
+            if self.at_the_top or board.begun - board.before >= self.proposals:
+                return None
+            board.begun += 1
+            self._begun = self._draft(board)
+        decided = self._decided(objective, board, self._begun)  # where it is interrupted, the next step goes on with it
+        self._begun = None
+        return decided
+
+    def _decided(self, objective: Objective, board: Board, draft: Draft) -> Decision:
         kept, why, race, lost, vain = False, draft.dropped or "nothing was proposed", None, False, False
         if draft.candidate.texts in self._tried:
             board.quiet += 1
@@ -228,16 +235,17 @@ class RandomSearch(BoardSearcher):
             if draft.candidate.texts != board.texts:
                 why = "it was tried before"
         else:
-            self._tried[draft.candidate.texts] = None
             try:
                 kept, why, race = self._judged(objective, board, draft)
-                board.quiet = 0
+                quiet = 0
             except UNANSWERED as error:  # texts may break the program; others can still be run
-                board.quiet += 1
+                quiet = board.quiet + 1
                 lost, vain, why = True, True, f"the race was given up: {type(error).__name__}: {error}"
                 draft = replace(draft, problems=(*draft.problems, why))
             if kept and (refusal := objective.refusal(board.texts, draft.candidate.texts)):
                 kept, why = False, f"refused: {refusal}"
+            board.quiet = quiet
+            self._tried[draft.candidate.texts] = None
             self._remember(draft, why)
         if kept and race is not None:
             self._adopt(objective, board, draft, race)

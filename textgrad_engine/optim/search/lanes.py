@@ -76,6 +76,12 @@ class Lanes(Generic[T]):
         self._begun.popleft()
         return future.result()
 
+    def give_back(self, result: T, number: int = 0) -> None:
+        """Have `take` give a result once more that it gave last, and that came to nothing."""
+        future: Future[T] = Future()
+        future.set_result(result)
+        self._begun.appendleft((future, number))
+
     def close(self) -> None:
         """Wait for what is under way and drop it.
 
