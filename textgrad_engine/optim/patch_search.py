@@ -291,16 +291,18 @@ class PatchSearch(BoardSearcher):
             if board.val:  # so many at once as it takes if others fail as often, since each time is waited for
                 lacking, seen = FEWEST_FAILING - len(board.failing), max(len(board.failing), 1)
                 pools = math.ceil(lacking * len(board.val) / (seen * self.pool))
-            more, self._waiting = self._waiting[: pools * self.pool], self._waiting[pools * self.pool :]
+            more, left = self._waiting[: pools * self.pool], self._waiting[pools * self.pool :]
             try:
                 scores = objective.scores(board.texts, more)
             except UNANSWERED:
-                if not board.val and not self._waiting:
+                if not board.val and not left:
                     raise
+                self._waiting = left
                 continue  # most of these went unanswered, so races go on without them
             found = {n: score for n, score in zip(more, scores) if score is not None}
             if not board.val:
                 board.noise = noise_of(objective, board.texts, found, self.seed)
+            self._waiting = left  # only now: a budget, or Ctrl-C, leaves them to the next step
             board.val |= found
 
     def _nothing_to_show(self, objective: Objective) -> str:

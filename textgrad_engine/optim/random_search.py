@@ -215,8 +215,9 @@ class RandomSearch(BoardSearcher):
         board = self.board
         if not board.val:
             found = objective.scores(board.texts, range(len(objective.val)))
-            board.val = {n: score for n, score in enumerate(found) if score is not None}
-            board.noise = noise_of(objective, board.texts, board.val, self.seed)
+            known = {n: score for n, score in enumerate(found) if score is not None}
+            board.noise = noise_of(objective, board.texts, known, self.seed)
+            board.val = known  # only now: a budget, or Ctrl-C, leaves them to the next step
         if self._begun is None:
             self.at_the_top = "" if self.to_the_end else board.nothing_to_show(objective)
             if self.at_the_top or board.begun - board.before >= self.proposals:
