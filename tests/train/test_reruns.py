@@ -278,6 +278,14 @@ def test_that_marks_below_the_best_vary_where_they_refuse_is_told(marks: tuple[f
     assert [each for each in result.terms if "with the same texts" in each] == [said_of_it] * told
 
 
+def test_a_mark_that_could_not_be_run_again_is_not_said_to_be_below_the_best() -> None:
+    """What refuses is that there was no answer; to set a floor would be no repair."""
+    guarded = Guards(("a", "b")).on([{"id": "a"}, {"id": "b"}], scale=(0, 1))
+    assert not guarded.breaks_below(1.0, {0: 0.5, 1: 1.0}, {0: None, 1: 0.5})
+    assert guarded.breaks_below(1.0, {0: 0.5, 1: None}, {0: 0.4, 1: None})
+    assert guarded.breaks_below(None, {0: 0.5, 1: 1.0}, {0: None, 1: 0.5})
+
+
 def test_an_edit_that_breaks_in_one_run_alone_is_not_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A refused patch is tried edit by edit, by the same rule."""
     monkeypatch.setattr("textgrad_engine.optim.search.proving.trimmed", lambda *arguments: None)

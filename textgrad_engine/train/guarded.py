@@ -229,14 +229,16 @@ class Guarded:
     def breaks_below(self, top: float | None, before: Scores, after: Scores) -> bool:
         """Whether an example that must never break did worse that was not at the best score before.
 
+        One that could not be run tells nothing of its mark.
+
         Args:
             top: the best score that there can be; None where nobody knows.
             before: the most that each came to with the texts of now.
             after: that with the new ones.
         """
         level = self.due(before)
-        fell = [n for n in self.never_break if before[n] is not None and is_worse(level[n], after[n])]
-        return any(top is None or is_worse(top, before[n]) for n in fell)
+        ran = [n for n in self.never_break if before[n] is not None and after[n] is not None]
+        return any(is_worse(level[n], after[n]) and (top is None or is_worse(top, before[n])) for n in ran)
 
     def standing(
         self,
