@@ -13,6 +13,7 @@ import textgrad_engine as tg
 from textgrad_engine.errors import AuthenticationFailed, BudgetExceeded
 from textgrad_engine.train.evaluator import Scored
 from textgrad_engine.train.events import current_phase
+from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.known import Key, KnownScores
 
 from .shouting import EVERY, LOUD, SEED, WORDS, Shouting, losing
@@ -155,6 +156,24 @@ def test_a_proposal_goes_on_by_itself_when_texts_are_adopted_meanwhile() -> None
             known.note((SEED, "val", 0, 0), Scored(0.5))
         assert known.read([key, (SEED, "val", 0, 0)]) == [Scored(1.0), Scored(0.5)]
     assert known.read([key]) == [Scored(1.0)]
+
+
+@pytest.mark.parametrize("quicker", [False, True])
+def test_what_guards_run_in_a_lane_does_not_depend_on_who_is_quicker(quicker: bool) -> None:
+    """Of two that come to one text the first may have been decided about by then; the other one goes by itself."""
+    here = Shouting(guards=Guards(("ant",)))
+    objective = here.objective
+    objective.adopt(SEED)
+    with objective.proposal(1):
+        assert objective.refusal(SEED, LOUD, 1) == ""
+    assert here.asked == 2
+    with objective.proposal(2):
+        if quicker:
+            objective.adopt(LOUD, 1)
+        assert (objective.refusal(SEED, LOUD, 2), here.asked) == ("", 1)
+        assert (objective.breaking(SEED, [LOUD], [0]), here.asked) == ([()], 0)
+    objective.adopt(LOUD, 1)
+    assert (objective.refusal(SEED, LOUD, 3), here.asked) == ("", 0)
 
 
 @pytest.mark.parametrize("adopted", [False, True])

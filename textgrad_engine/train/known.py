@@ -124,8 +124,12 @@ class KnownScores:
 
         Args:
             number: of the proposal.
-            told_of_all: it shares the texts that are adopted later, too.
+            told_of_all: it shares the texts that are adopted later, too, as who decides about it does. In its own lane,
+                where it still goes on, it does not.
         """
+        if told_of_all and current_proposal() == number:
+            yield
+            return
         with setting(_proposal, (number, sys.maxsize if told_of_all else len(self._adopted))):
             yield
 
