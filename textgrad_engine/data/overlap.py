@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.checks import check
 from textgrad_engine.data.casefold import folded
 from textgrad_engine.data.dataset import Examples, by_position, examples_of, ids_of
@@ -50,6 +51,7 @@ _adding = threading.Lock()
 Rows = Examples[Mapping[str, Any]]
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Overlap:
     """An example that is in another split, too.

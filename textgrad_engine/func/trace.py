@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Any, Self
 
 from textgrad_engine import pytree
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.autograd import Function, Layer, Variable
 from textgrad_engine.dispatch import Call
 from textgrad_engine.func.pmap import next_place
@@ -26,6 +27,7 @@ _EXCERPT = 500
 _WIDTH = 80
 
 
+@attributes_told
 @dataclass(frozen=True)
 class TraceRecord:
     """One operation that passed through the level of a trace.

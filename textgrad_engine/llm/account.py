@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.checks import Range, at_least, check, finite
 from textgrad_engine.errors import BudgetExceeded
 from textgrad_engine.llm.amounts import PICO, UNLIMITED, Amount
 from textgrad_engine.llm.response import Usage
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Remaining:
     """What a budget still has that is neither spent nor reserved; None where it sets no limit."""
@@ -64,6 +66,7 @@ _COUNTS = Range("a whole number", lambda value: value % 1 == 0, ("calls", "token
 """1e6 tokens are a whole number, too."""
 
 
+@attributes_told
 class Budget:
     """The account of one `budget` block. Its numbers may be read from any thread while calls run.
 

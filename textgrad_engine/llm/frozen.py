@@ -7,7 +7,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from textgrad_engine.attributes import attributes_told
 
+
+@attributes_told
 class Frozen(BaseModel):
     """Base of what cannot be changed, has no other fields than its own, and whose errors do not show what was given."""
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextvars import ContextVar
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.blocks import block
 from textgrad_engine.llm.amounts import PICO
 from textgrad_engine.llm.request import Purpose
@@ -44,6 +45,7 @@ class _Sum:
         )
 
 
+@attributes_told
 class Meter:
     """Adds up what calls use, by purpose; may be read from any thread while calls run.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ConfigDict
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.llm.frozen import Record
 from textgrad_engine.llm.money import cost
 from textgrad_engine.llm.request import Message
@@ -90,6 +91,7 @@ MOST_PRICE = 1_000_000
 """Dollars per million tokens above which a price is a slip, as no token costs a dollar."""
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Price:
     """What a model costs, in US dollars per million tokens, as providers list it.

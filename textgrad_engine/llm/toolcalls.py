@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.llm.as_json import forms_of
 from textgrad_engine.llm.ids import digest, giving_ids, next_id
 from textgrad_engine.llm.places import Place, numbering_places
@@ -98,6 +99,7 @@ class ToolResult:
         return Message(role="tool", content=list(map(dict, self.content)) or self.text, tool_call_id=called)
 
 
+@attributes_told
 @dataclass(frozen=True)
 class ToolRecord:
     """A call of a tool that has ended.

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.blocks import block
 from textgrad_engine.callables import check_told
 from textgrad_engine.checks import check
@@ -45,6 +46,7 @@ call_tool: ContextVar[str] = ContextVar("textgrad_engine_call_tool", default="")
 (`CallRecord.id`); "" outside of such."""
 
 
+@attributes_told
 @dataclass(frozen=True)
 class CallRecord:
     """One call, when it has ended.

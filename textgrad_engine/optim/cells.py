@@ -12,7 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from textgrad_engine.attributes import attributes_told
 
+
+@attributes_told
 @dataclass(frozen=True)
 class Evidence:
     """A piece of feedback that asked for a change.
@@ -41,6 +44,7 @@ class Gone:
     by: str
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Origin:
     """Why a line reads as it does.

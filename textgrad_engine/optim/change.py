@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.autograd import Variable
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.patch import Edit
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Change:
     """What a step did to one parameter.

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.llm.schema import integer
 from textgrad_engine.optim.cells import Cell, Evidence, Origin, cells_of, lines_of, text_of
 from textgrad_engine.optim.matching import pairs_in
@@ -45,6 +46,7 @@ REWRITE_SCHEMA: dict[str, Any] = {
 }
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Edit:
     """One edit.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.data.paths import check_reach
 from textgrad_engine.errors import RunError
 from textgrad_engine.homes import expanded
@@ -24,6 +25,7 @@ from textgrad_engine.train.parts import OnRecord, Part, Share
 from textgrad_engine.train.pooled import CrossValidation, pooled
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Folds:
     """What the folder of a cross-validation holds.

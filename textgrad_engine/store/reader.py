@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.data.paths import check_reach
 from textgrad_engine.errors import RunError
 from textgrad_engine.homes import expanded
@@ -24,6 +25,7 @@ from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.settings import NESTED
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Run:
     """What a run folder holds; of a run that was resumed, what is known from the sitting that came farthest (`Reach`).

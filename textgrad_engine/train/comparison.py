@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.checks import check
 from textgrad_engine.data.dataset import listed
 from textgrad_engine.keywords import names_told
@@ -35,6 +36,7 @@ _FEW = 30
 """Up to so many examples a t-test of scores that are not 0 or 1 may find too much, and the sign flips must agree."""
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Comparison:
     """What two evaluations on the same examples say about each other.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.train.comparison import Comparison
 from textgrad_engine.train.evaluation import Evaluation
@@ -13,6 +14,7 @@ CONTROLS = ("rewrites without feedback", "random edits")
 """The names of the controls."""
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Control:
     """What one control came to.
@@ -42,6 +44,7 @@ class Control:
     problem: str = ""
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Controls:
     """The controls of a run.

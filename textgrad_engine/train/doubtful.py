@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.llm.attachments import in_names
 from textgrad_engine.optim.search.marks import marks_of
 from textgrad_engine.optim.search.objective import Split, Texts
@@ -27,6 +28,7 @@ MOST = 0.6
 """Such a part of them must have led to the same answer."""
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Doubtful:
     """An example that no text got right, and that most of them led to the same answer on.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine import templates
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.data import examples_of
 from textgrad_engine.errors import TextgradError
 from textgrad_engine.llm import tokens
@@ -66,6 +67,7 @@ def a_case(forward: Usage, texts: float) -> float:
     return max(0.0, forward.input_tokens / max(1, forward.calls) - texts) + _AROUND_A_CASE
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Estimate:
     """What a run will use.

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.statistics import (
     Spread,
@@ -21,6 +22,7 @@ _SHOWN = 3
 """So many examples with the lowest scores are shown in a notebook, and where an assertion about the mean fails."""
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Evaluation:
     """The scores of one program on one dataset.

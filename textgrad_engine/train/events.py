@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.toolcalls import ToolRecord
 from textgrad_engine.llm.usage import CallRecord
@@ -24,6 +25,7 @@ Phase = Literal["validate", "forward", "backward", "optimize", "test", "search",
 Status = Literal["finished", "interrupted", "budget"]
 
 
+@attributes_told
 @dataclass(frozen=True)
 class RunStarted:
     """A run begins.
@@ -49,6 +51,7 @@ class RunStarted:
     part: str = ""
 
 
+@attributes_told
 @dataclass(frozen=True)
 class PhaseStarted:
     """A phase begins.
@@ -66,6 +69,7 @@ class PhaseStarted:
     total: int
 
 
+@attributes_told
 @dataclass(frozen=True)
 class PhaseAdvanced:
     """Another unit of a phase is done; may come on any thread."""
@@ -74,6 +78,7 @@ class PhaseAdvanced:
     done: int
 
 
+@attributes_told
 @dataclass(frozen=True)
 class PhaseEnded:
     """A phase is over, and the calls that it has begun are.
@@ -87,6 +92,7 @@ class PhaseEnded:
     lacking: bool = False
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Evaluated:
     """The texts of now were scored on the validation or the test set.
@@ -104,6 +110,7 @@ class Evaluated:
     evaluation: Evaluation
 
 
+@attributes_told
 @dataclass(frozen=True)
 class CallEnded:
     """A call of a model ended; comes on the event-loop thread.
@@ -117,6 +124,7 @@ class CallEnded:
     record: CallRecord
 
 
+@attributes_told
 @dataclass(frozen=True)
 class ToolEnded:
     """A call of a tool ended, or what it had given was played back; comes on the event-loop thread.
@@ -130,6 +138,7 @@ class ToolEnded:
     record: ToolRecord
 
 
+@attributes_told
 @dataclass(frozen=True)
 class ParameterChange:
     """What a step did to one parameter.
@@ -167,6 +176,7 @@ class ParameterChange:
             object.__setattr__(self, "edits", fitting)
 
 
+@attributes_told
 @dataclass(frozen=True)
 class StepEnded:
     """An optimizer step is over.
@@ -214,6 +224,7 @@ class StepEnded:
     lost: tuple[str, ...] = ()
 
 
+@attributes_told
 @dataclass(frozen=True)
 class RunEnded:
     """A run is over.
@@ -227,6 +238,7 @@ class RunEnded:
     result: TrainResult = field(repr=False)
 
 
+@attributes_told
 @dataclass(frozen=True)
 class RunFailed:
     """A run is over, and there is no result: an exception is on its way out of `Trainer.fit`.
@@ -247,6 +259,7 @@ class RunFailed:
         return cls(redacted(f"{type(error).__name__}: {error}", secrets), notes)
 
 
+@attributes_told
 @dataclass(frozen=True)
 class TimeIsUp:
     """No further step is begun, as the end of the run would come too late; `Trainer(max_minutes=)`.

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.optim.search.objective import Texts, tokens_of
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.latency import latency_change
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from textgrad_engine.train.objective import Objective
 
 
+@attributes_told
 @dataclass(frozen=True)
 class FrontPoint:
     """Texts that no others of the run beat without losing in another objective: score, metrics, tokens and time.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.data.dataset import listed, suggest
@@ -22,6 +23,7 @@ from textgrad_engine.train.standing import in_a_sentence
 _EXAMPLE = "such as {('queue', 'billing'): 0.5}"
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Guards:
     """Validation examples that must never break, and floors under the scores of slices of the set and under metrics.

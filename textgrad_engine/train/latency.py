@@ -27,6 +27,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.llm.usage import CallRecord, observe
 from textgrad_engine.train.clusters import clustered_t
 from textgrad_engine.train.evaluation import Evaluation
@@ -76,6 +77,7 @@ class Stopwatch:
         )  # no answer takes no time at all: a model that says 0 does not tell
 
 
+@attributes_told
 @dataclass(frozen=True)
 class LatencyChange:
     """How the latency of examples differs between two texts, on those where both are known.

@@ -6,7 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from textgrad_engine.attributes import attributes_told
 
+
+@attributes_told
 @dataclass(frozen=True)
 class MetricScores:
     """One of the metrics, or of the criteria, that a score is made of.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.train.comparison import Comparison, compared, score_changes
 from textgrad_engine.train.evaluation import Evaluation
@@ -17,6 +18,7 @@ from textgrad_engine.train.scores import ALIKE
 from textgrad_engine.train.standing import Standing, missed_in_words
 
 
+@attributes_told
 @dataclass(frozen=True)
 class AgainstControl:
     """What the folds' runs found with feedback, beside what a control found without it (`Trainer(controls=True)`).
@@ -38,6 +40,7 @@ class AgainstControl:
     usage: Usage
 
 
+@attributes_told
 @dataclass(frozen=True)
 class CrossValidation:
     """What `cross_validate` found: whether optimizing helps on a task, and a prompt trained on all of its examples.

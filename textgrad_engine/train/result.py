@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.train.comparison import Comparison
@@ -18,6 +19,7 @@ from textgrad_engine.train.none_kept import none_kept
 from textgrad_engine.train.standing import Standing, missed_in_words
 
 
+@attributes_told
 @dataclass(frozen=True)
 class TrainResult:
     """What a run of the Trainer found.

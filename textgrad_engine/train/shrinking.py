@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from textgrad_engine import dispatch
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import Range, at_least, check
 from textgrad_engine.data import Examples
@@ -57,6 +58,7 @@ def most_runs(examples: int, texts: int = 1, lanes: int = 1) -> int:
     return examples * (race + MOST_FRESH) + texts * (examples * (1 + shown) + most_searched(examples) + begun)
 
 
+@attributes_told
 @dataclass(frozen=True)
 class ShrinkResult:
     """What shrinking came to.

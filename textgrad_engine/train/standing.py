@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.train.scores import ALIKE, apart
 
 Split: TypeAlias = Literal["val", "test", "other"]
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Standing:
     """How the seed texts and the best ones stand to a floor, on the examples of one set.

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.errors import AnswerError
 from textgrad_engine.optim.search.lost import lost_more
 from textgrad_engine.optim.search.race import ACCEPT, Outcome, Race
 
 
+@attributes_told
 @dataclass(frozen=True)
 class RaceRecord:
     """A race that is over, as the journal keeps it.

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 from textgrad_engine import ops
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.callables import check_method
@@ -25,6 +26,7 @@ from textgrad_engine.optim.texts import write_texts
 from textgrad_engine.optim.transforms.base import forgetful
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Decision:
     """What one step of a search came to.

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from textgrad_engine.attributes import attributes_told
 from textgrad_engine.checks import at_least, check
 
 OFTEN_KEPT = 4
 """A search that ends after so many decisions in vain usually ends after so many times that number in all."""
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Range:
     """What a run may use or do of something.
@@ -41,6 +43,7 @@ class Range:
         return Range(self.low * by, self.high * by, self.usual * by)
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Sizes:
     """What a search works on.
@@ -74,6 +77,7 @@ class Sizes:
         return decisions if self.patience is None else min(decisions, OFTEN_KEPT * self.patience)
 
 
+@attributes_told
 @dataclass(frozen=True)
 class Volume:
     """What a search will do, beside scoring the texts it begins and ends with.
