@@ -19,7 +19,7 @@ from textgrad_engine.train.estimate import estimate
 from textgrad_engine.train.guarded import standings
 from textgrad_engine.train.guards import guarded_by
 from textgrad_engine.train.metric_scores import MetricScores
-from textgrad_engine.train.standing import missed_in_words
+from textgrad_engine.train.standing import Split, Standing, missed_in_words
 
 from .shouting import improving
 
@@ -338,6 +338,19 @@ def test_what_could_not_be_measured_reaches_no_floor() -> None:
         "of 2 that must never break, b scores below 1.000, as it did with the seed prompt",
         "of 2 that must never break, a scores below 1.000, and could not be run with the seed prompt",
     )
+
+
+@pytest.mark.parametrize(
+    ("split", "best", "says"),
+    [
+        ("val", 0.95, "the floor of 0.9 under the metric 'safe' is reached on validation: 0.500 -> 0.950"),
+        ("test", 0.8, "the floor of 0.9 under the metric 'safe' is not reached on test: 0.500 -> 0.800"),
+        ("other", None, "the floor of 0.9 under the metric 'safe' is not reached: 0.500 -> not measured"),
+    ],
+)
+def test_how_texts_stand_to_a_floor_is_printed_with_the_floor(split: Split, best: float | None, says: str) -> None:
+    """It was two numbers, and nothing said of what."""
+    assert str(Standing("the metric 'safe'", 0.9, split, 8, 0.5, best)) == says
 
 
 def test_an_example_that_cannot_be_run_counts_as_broken() -> None:

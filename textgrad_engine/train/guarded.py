@@ -105,7 +105,7 @@ class Floor:
         """
         found = self.stands(seed, best)
         stands = "is reached" if found.reached else "is not reached"
-        return f"the floor of {self.least:g} under {self.of} {stands}: {found}"
+        return f"the floor of {self.least:g} under {self.of} {stands}: {found.means}"
 
     def _worst(self, pairs: Sequence[tuple[float | None, float | None]]) -> float:
         """What an example counts for that could not be run."""
@@ -319,4 +319,4 @@ def _on_test(floor: Floor, tested: Sequence[Standing]) -> str:
     if found is None:
         return "; no test example has that"
     some = "" if floor.metric is not None else f" ({found.examples} example{'' if found.examples == 1 else 's'})"
-    return f"; on test{some} it is{'' if found.reached else ' not'}: {found}"
+    return f"; on test{some} it is{'' if found.reached else ' not'}: {found.means}"

@@ -29,8 +29,8 @@ class Standing:
 
     Example:
         >>> found = Standing("queue = 'billing'", 0.9, "test", examples=25, seed=0.5, best=0.88)
-        >>> str(found), found.reached
-        ('0.500 -> 0.880', False)
+        >>> print(found)
+        the floor of 0.9 under queue = 'billing' is not reached on test: 0.500 -> 0.880
     """
 
     of: str
@@ -46,10 +46,16 @@ class Standing:
         """Whether the mean with the best texts is the floor at least."""
         return self.best is not None and self.best >= self.least - ALIKE
 
-    def __str__(self) -> str:
+    @property
+    def means(self) -> str:
+        """The means with the seed texts and with the best ones, in words."""
         was, now = ("not measured" if mean is None else apart(mean, self.least)[0] for mean in (self.seed, self.best))
         lost = self.unanswered and self.best is not None
         return f"{was} -> {now}" + (f", without {self.unanswered} that could not be run" if lost else "")
+
+    def __str__(self) -> str:
+        stands = f"is{'' if self.reached else ' not'} reached{_ON[self.split]}"
+        return f"the floor of {self.least:g} under {in_a_sentence(self.of)} {stands}: {self.means}"
 
 
 def missed_in_words(floors: Iterable[Standing]) -> str:
