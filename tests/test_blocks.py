@@ -8,7 +8,7 @@ import contextvars
 import functools
 import inspect
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
@@ -158,3 +158,58 @@ def test_a_generator_is_not_decorated_as_its_code_runs_outside() -> None:
             tg.budget(calls=1)(generator)
     with pytest.raises(TypeError, match=r"decorates a function, and plain\(\) has a `yield`"):
         tg.budget(calls=1)(functools.partial(plain))
+
+
+def test_what_opens_a_block_of_its_own_is_not_decorated_as_that_is_left_before() -> None:
+    """The budget was over as soon as the context manager was made, and held for nothing that ran inside."""
+
+    @contextlib.contextmanager
+    def client() -> Iterator[str]:
+        yield "a"
+
+    @contextlib.asynccontextmanager
+    async def lifespan() -> AsyncIterator[str]:
+        yield "a"
+
+    for opens in (client, lifespan, limit, functools.partial(client)):
+        name = opens.func.__name__ if isinstance(opens, functools.partial) else opens.__name__
+        with pytest.raises(TypeError, match=rf"decorates a function, and {name}\(\) gives a context .* `with budget"):
+            tg.budget(calls=1)(opens)
+
+    @tg.budget(calls=1)
+    @listed
+    def words() -> Iterator[str]:
+        yield "a"
+
+    assert words() == ["a"], "who goes through a generator at once is inside"
+
+
+def test_a_coroutine_that_a_plain_function_gives_is_refused_as_it_runs_outside() -> None:
+    """As of a decorator that is no `async def` itself, around a function that is one."""
+
+    async def ask() -> str:
+        return "yes"
+
+    @tg.budget(calls=1)
+    @passed_on
+    def handler() -> Coroutine[Any, Any, str]:
+        return ask()
+
+    with pytest.raises(TypeError, match=r"handler\(\) gave a coroutine, which runs when .* `with budget\("):
+        handler()
+
+
+def passed_on(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        return function(*args)
+
+    return call
+
+
+def listed(function: Callable[[], Iterator[str]]) -> Callable[[], list[str]]:
+    @functools.wraps(function)
+    def call() -> list[str]:
+        return list(function())
+
+    return call

@@ -7,7 +7,7 @@ import functools
 import inspect
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -65,22 +65,49 @@ class Block(contextlib.ContextDecorator, Generic[T]):
         """Decorate a function: each call of it is a block, of an ``async def`` until it has ended.
 
         Raises:
-            TypeError: it has a ``yield``.
+            TypeError: it has a ``yield``, or gives a context manager as `contextlib.contextmanager` makes one; when it
+                is called, it gave a coroutine though it is no ``async def``.
         """
         self._used = True
+        plain = func.func if isinstance(func, functools.partial) else func
+        inside_of_it = f"write `with {self._name}(...):` inside of it, around what it asks"
         if inspect.isgeneratorfunction(func) or inspect.isasyncgenfunction(func):
-            named = func.func if isinstance(func, functools.partial) else func
             raise TypeError(
-                f"{self._name}(...) decorates a function, and {named.__name__}() has a `yield`, so that a call of it "
-                f"runs nothing yet: write `with {self._name}(...):` inside of it, around what it asks"
+                f"{self._name}(...) decorates a function, and {plain.__name__}() has a `yield`, so that a call of it "
+                f"runs nothing yet: {inside_of_it}"
+            )
+        if getattr(plain, "__code__", None) in _OPENING:
+            raise TypeError(
+                f"{self._name}(...) decorates a function, and {plain.__name__}() gives a context manager, so that what "
+                f"runs in its block runs when the call of it is over: write `with {self._name}(...):` inside of it, "
+                "around its `yield`"
             )
         if not is_coroutine_function(func):
-            return super().__call__(func)
+            return self._over(func, inside_of_it)
 
         @functools.wraps(func)
         async def inside(*args: Any, **kwargs: Any) -> Any:
             with self._recreate_cm():
                 return await func(*args, **kwargs)
+
+        return inside
+
+    def _over(self, func: Any, instead: str) -> Any:
+        """What is no ``async def``, decorated."""
+
+        @functools.wraps(func)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            given = None  # where the block takes an error
+            with self._recreate_cm():
+                given = func(*args, **kwargs)
+            if inspect.iscoroutine(given):
+                given.close()
+                name = getattr(func, "__name__", type(func).__name__)
+                raise TypeError(
+                    f"{self._name}(...) decorates {name}(), and {name}() gave a coroutine, which runs when it is "
+                    f"awaited and that is over: decorate the `async def` itself, or {instead}"
+                )
+            return given
 
         return inside
 
@@ -95,6 +122,16 @@ class Block(contextlib.ContextDecorator, Generic[T]):
             _log.warning(
                 "%s(...) had no effect, as no block was entered: write `with %s(...):`", self._name, self._name
             )
+
+
+@contextlib.contextmanager
+def _opened() -> Iterator[None]:
+    yield
+
+
+@contextlib.asynccontextmanager
+async def _awaited() -> AsyncIterator[None]:
+    yield
 
 
 def block(function: Callable[P, AbstractContextManager[T]]) -> Callable[P, Block[T]]:
@@ -123,3 +160,7 @@ def block(function: Callable[P, AbstractContextManager[T]]) -> Callable[P, Block
             raise
 
     return call
+
+
+_OPENING = {each.__code__ for each in (_opened, _awaited, block(_opened))}
+"""Of what gives a context manager: each decorator gives all that it decorates the same code."""
