@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -266,3 +267,32 @@ def test_a_text_that_gets_no_answers_is_lost_and_the_search_goes_on(world: Any) 
     assert lost.why == lost.problems[0]
     assert "8 of 8 examples had no answer with the proposed texts" in lost.why
     assert (kept.kept, kept.lost, here.system.data) == (True, False, "Repeat. SHOUT")
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_what_won_its_race_is_kept_though_guards_were_interrupted(world: Any, anew: bool) -> None:
+    """They run examples again, which a budget or Ctrl-C may end. The text was lost, as it counted as tried."""
+    here = world("Repeat. SHOUT")
+    search = RandomSearch(here.program.parameters(), Rewrite(), proposals=2)
+    objective = Objective(here.program, nn.ExactMatch(), here.rows, here.rows)
+    refusal = objective.refusal
+
+    def interrupted(*asked: Any) -> str:
+        objective.refusal = refusal  # type: ignore[method-assign]
+        raise KeyboardInterrupt
+
+    objective.refusal = interrupted  # type: ignore[method-assign]
+    with use_models(forward=here.model):
+        with pytest.raises(KeyboardInterrupt):
+            search.step(objective)
+        calls = len(here.model.requests)
+        if anew:
+            state = json.loads(json.dumps(search.state_dict()))
+            search.close()
+            search = RandomSearch(here.program.parameters(), Rewrite(), proposals=2)
+            search.load_state_dict(state)
+        decided = search.step(objective)
+    assert decided is not None
+    assert (decided.number, decided.kept, decided.why) == (1, True, "better")
+    assert len(here.model.requests) == calls
+    assert here.system.data == "Repeat. SHOUT"

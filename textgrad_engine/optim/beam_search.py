@@ -47,7 +47,7 @@ from textgrad_engine.optim.proposers import Proposer, Rewrite
 from textgrad_engine.optim.search.bandit import BATCH, successive_rejects, ucb
 from textgrad_engine.optim.search.credit import credit
 from textgrad_engine.optim.search.drafts import Draft, Job
-from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost, unanswered
+from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, Round, in_words, lost, unanswered
 from textgrad_engine.optim.search.lanes import Lanes
 from textgrad_engine.optim.search.objective import FeedbackOn, Objective, after_costs, rows_of
 from textgrad_engine.optim.search.paraphrase import Paraphrase
@@ -216,7 +216,7 @@ class BeamSearch(PopulationSearcher):
     def _remember(self, memory: Mapping[str, Any]) -> None:
         self._beam, self._round = [int(n) for n in memory.get("beam", [0])], int(memory.get("round", 0))
 
-    def _propose(self, objective: Objective) -> Sequence[Outcome]:
+    def _run_round(self, objective: Objective) -> Round | Sequence[Outcome]:
         if self._round >= self.rounds:
             return ()
         self._round += 1
@@ -224,7 +224,7 @@ class BeamSearch(PopulationSearcher):
         try:
             groups = self._groups(objective, rng)
         except UNANSWERED as error:
-            return (lost(Draft(self._next_number(), "round", self.population.candidates[self._best]), error),)
+            return (lost(Draft(self._next_number(), "round", self.population.candidates[self._best]), in_words(error)),)
         if not groups:
             stays = Draft(self._next_number(), "round", self.population.candidates[self._best])
             return (Outcome(stays, "no text of the beam got anything wrong on its minibatch"),)
@@ -243,14 +243,18 @@ class BeamSearch(PopulationSearcher):
         before = self._best
         if arms:
             self._select(objective, list(arms.values()), rng)
+        return Round(tuple(drafts), before, arms, reasons, tuple(sorted(vain)))
+
+    def _decided(self, objective: Objective, run: Round) -> Sequence[Outcome]:
+        arms, before = run.arms, run.before
         first, refused = self._leader(objective, self._beam)
         if first is None:  # what comes of refused texts mostly inherits why: begin again from the best one of now
             self._beam = [before]
         outcomes = []
-        for draft in drafts:
+        for draft in run.drafts:
             arm = arms.get(draft.number)
             if arm is None:
-                outcomes.append(Outcome(draft, reasons[draft.number], vain=draft.number in vain))
+                outcomes.append(Outcome(draft, run.reasons[draft.number], vain=draft.number in run.vain))
             elif not self.population.known(arm):
                 outcomes.append(unanswered(draft))
             else:

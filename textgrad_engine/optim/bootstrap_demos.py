@@ -52,7 +52,7 @@ from textgrad_engine.optim.demos import Demo, note_unshown
 from textgrad_engine.optim.proposers import Demonstrations, Proposer
 from textgrad_engine.optim.proposers.demonstrations import is_too_long
 from textgrad_engine.optim.search.drafts import Draft, Job
-from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost
+from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, in_words, lost
 from textgrad_engine.optim.search.objective import Objective, after_costs
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.searcher import Decision
@@ -201,7 +201,7 @@ class BootstrapDemos(PopulationSearcher):
         try:
             self.population.score(objective, [arm], range(len(objective.val)))
         except UNANSWERED as error:
-            return (lost(draft, error),)
+            return (lost(draft, in_words(error)),)
         race = self.population.compared(arm, self._best, objective.clusters)
         mean = f"{self.population.mean(arm):z.3f}{after_costs(objective)}"
         if self.population.lead(arm, self._best) > 0:

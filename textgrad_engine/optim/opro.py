@@ -27,14 +27,14 @@ from typing import Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import at_least, check
-from textgrad_engine.errors import UNANSWERED, ModelError
+from textgrad_engine.errors import UNANSWERED
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.demos import fitted_demo, note_unshown
 from textgrad_engine.optim.search.by_scores import ByScores
 from textgrad_engine.optim.search.drafts import Draft, Job
-from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost, unanswered
+from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, Round, in_words, lost, unanswered
 from textgrad_engine.optim.search.objective import Objective, Split, after_costs, rows_of, worths
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
@@ -149,7 +149,7 @@ class OPRO(PopulationSearcher):
         self._marks = {int(number): float(mark) for number, mark in memory.get("marks", {}).items()}
         self._refused = {int(number) for number in memory.get("refused", ())}
 
-    def _propose(self, objective: Objective) -> Sequence[Outcome]:
+    def _run_round(self, objective: Objective) -> Round | Sequence[Outcome]:
         if self._round >= self.rounds:
             return ()
         if not self._marks:
@@ -159,28 +159,35 @@ class OPRO(PopulationSearcher):
         self._round += 1
         drafts = self._drafts(objective)
         arms: dict[int, int] = {}
+        reasons: dict[int, str] = {}
         for draft in drafts:
             if self.population.number_of(draft.candidate.texts) is None:
                 arms[draft.number] = self.population.add(draft.candidate)
+            else:
+                nothing = draft.candidate.texts == self.population.candidates[draft.candidate.parents[0]].texts
+                reasons[draft.number] = (draft.dropped or "nothing was proposed") if nothing else "it was tried before"
         record, before = max(self._marks.values(), default=0.0), self._best
-        new, failed = list(arms.values()), dict[int, ModelError]()
+        new, failed = list(arms.values()), dict[int, str]()
         try:
             self._score(objective, new)
         except UNANSWERED as error:  # all of them may break the program; others can still be tried
-            failed = dict.fromkeys(new, error)
-        (first, refused), better = self._first(objective, new), False
+            failed = dict.fromkeys(new, in_words(error))
+        vain = tuple(draft.number for draft in drafts if draft.number in reasons and draft.written)
+        return Round(tuple(drafts), before, arms, reasons, vain, failed, record)
+
+    def _decided(self, objective: Objective, run: Round) -> Sequence[Outcome]:
+        failed = dict(run.failed)
+        (first, refused), better = self._first(objective, list(run.arms.values())), False
         if first is not None:
             try:
                 better = self._is_better(objective, first)
             except UNANSWERED as error:
-                failed[first] = error
+                failed[first] = in_words(error)
         outcomes, paid = [], after_costs(objective)
-        for draft in drafts:
-            arm = arms.get(draft.number)
+        for draft in run.drafts:
+            arm = run.arms.get(draft.number)
             if arm is None:
-                nothing = draft.candidate.texts == self.population.candidates[draft.candidate.parents[0]].texts
-                why = (draft.dropped or "nothing was proposed") if nothing else "it was tried before"
-                outcomes.append(Outcome(draft, why, vain=bool(draft.written)))
+                outcomes.append(Outcome(draft, run.reasons[draft.number], vain=draft.number in run.vain))
                 continue
             if arm in failed:
                 outcomes.append(lost(draft, failed[arm]))
@@ -189,9 +196,9 @@ class OPRO(PopulationSearcher):
                 outcomes.append(unanswered(draft))
                 continue
             why = f"scores {self._marks[arm]:z.3f}{paid}"
-            if self._marks[arm] > record:
+            if self._marks[arm] > run.record:
                 why += ", the highest so far" if arm == first else ", higher than all before"
-            race = self.population.compared(arm, before, objective.clusters)
+            race = self.population.compared(arm, run.before, objective.clusters)
             if arm in refused:
                 why = refused[arm]
             elif arm == first and race is not None:

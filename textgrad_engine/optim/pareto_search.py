@@ -51,7 +51,7 @@ from textgrad_engine.optim.gather import gather
 from textgrad_engine.optim.proposers import Proposer, Rewrite
 from textgrad_engine.optim.search.credit import credit
 from textgrad_engine.optim.search.drafts import Draft, Job
-from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, lost
+from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, in_words, lost
 from textgrad_engine.optim.search.frontier import Places, PopulationFrontier
 from textgrad_engine.optim.search.merging import Pair, merged, pairs_in
 from textgrad_engine.optim.search.objective import Objective, Texts, after_costs, worths
@@ -377,7 +377,7 @@ def _judged(draft: Draft, judge: Callable[[], Outcome]) -> Outcome:
     try:
         return judge()
     except UNANSWERED as error:
-        return lost(draft, error)
+        return lost(draft, in_words(error))
 
 
 def _sums(before: Sequence[float | None], after: Sequence[float | None]) -> tuple[float, float]:

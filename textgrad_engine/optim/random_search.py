@@ -10,8 +10,10 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
+
+from pydantic import TypeAdapter
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import at_least, check
@@ -95,6 +97,19 @@ def _shaken(parts: list[str], rng: random.Random) -> list[str]:
     return found
 
 
+@dataclass(frozen=True)
+class _Tried:
+    """A proposal that was raced, where it could be, before guards look at it."""
+
+    draft: Draft
+    why: str
+    is_new: bool = False
+    kept: bool = False
+    race: RaceRecord | None = None
+    lost: bool = False
+    vain: bool = False
+
+
 class RandomSearch(BoardSearcher):
     """Tries proposals made without feedback, one after the other, and keeps what a paired race shows to be better.
 
@@ -165,7 +180,8 @@ class RandomSearch(BoardSearcher):
         check(RandomSearch.__init__, locals(), *ranges)
         self.max_edits, self.momentum, self.allowance, self.seed = max_edits, momentum, allowance, seed
         self._tried: dict[Texts, None] = {}  # in the order of trying, which the proposer is shown
-        self._begun: Draft | None = None  # what is not decided about yet
+        self._begun: Draft | None = None  # what is not raced yet
+        self._won: _Tried | None = None  # what is, and guards have not looked at
 
     def volume(self, sizes: Sizes) -> Volume:
         """How much it will do; see `Searcher.volume`."""
@@ -190,15 +206,17 @@ class RandomSearch(BoardSearcher):
 
     def state_dict(self) -> dict[str, Any]:
         """State and settings as plain data, with what was tried."""
-        return {**super().state_dict(), "tried": list(map(list, self._tried))}
+        won = {} if self._won is None else {"won": asdict(self._won)}
+        return {**super().state_dict(), "tried": list(map(list, self._tried)), **won}
 
     def _reading(self, state: Mapping[str, Any]) -> Callable[[], None]:
         take = super()._reading(state)
         tried = dict.fromkeys(tuple(texts) for texts in state["tried"])
+        won = TypeAdapter(_Tried | None).validate_python(state.get("won"))
 
         def take_all() -> None:
             take()
-            self._tried, self._begun = tried, None
+            self._tried, self._begun, self._won = tried, None, won
 
         return take_all
 
@@ -206,47 +224,23 @@ class RandomSearch(BoardSearcher):
         super()._begin(objective)
         self._desk = Desk.of(self, self.model)
         if self._take_up(objective):
-            self._tried, self._begun = {self.board.texts: None}, None
+            self._tried, self._begun, self._won = {self.board.texts: None}, None, None
             self.vain = Vain()
         objective.adopt(self.board.texts)
 
     def decide(self, objective: Objective) -> Decision | None:
         """Race the next proposal; see `Searcher.decide`."""
         board = self.board
-        if not board.val:
-            found = objective.scores(board.texts, range(len(objective.val)))
-            known = {n: score for n, score in enumerate(found) if score is not None}
-            board.noise = noise_of(objective, board.texts, known, self.seed)
-            board.val = known  # only now: a budget, or Ctrl-C, leaves them to the next step
-        if self._begun is None:
-            self.at_the_top = "" if self.to_the_end else board.nothing_to_show(objective)
-            if self.at_the_top or board.begun - board.before >= self.proposals:
-                return None
-            board.begun += 1
-            self._begun = self._draft(board)
-        decided = self._decided(objective, board, self._begun)  # where it is interrupted, the next step goes on with it
-        self._begun = None
-        return decided
-
-    def _decided(self, objective: Objective, board: Board, draft: Draft) -> Decision:
-        kept, why, race, lost, vain = False, draft.dropped or "nothing was proposed", None, False, False
-        if draft.candidate.texts in self._tried:
-            board.quiet += 1
-            vain = True
-            if draft.candidate.texts != board.texts:
-                why = "it was tried before"
-        else:
-            try:
-                kept, why, race = self._judged(objective, board, draft)
-                quiet = 0
-            except UNANSWERED as error:  # texts may break the program; others can still be run
-                quiet = board.quiet + 1
-                lost, vain, why = True, True, f"the race was given up: {type(error).__name__}: {error}"
-                draft = replace(draft, problems=(*draft.problems, why))
-            if kept and (refusal := objective.refusal(board.texts, draft.candidate.texts)):
+        found = self._won or self._tried_out(objective, board)
+        if found is None:
+            return None
+        draft, kept, why, race = found.draft, found.kept, found.why, found.race
+        if kept:
+            self._won = found  # guards run examples again, which a budget or Ctrl-C may end; the next step asks them
+            if refusal := objective.refusal(board.texts, draft.candidate.texts):
                 kept, why = False, f"refused: {refusal}"
-            board.quiet = quiet
-            self._tried[draft.candidate.texts] = None
+            self._won = None
+        if found.is_new:
             self._remember(draft, why)
         if kept and race is not None:
             self._adopt(objective, board, draft, race)
@@ -258,9 +252,44 @@ class RandomSearch(BoardSearcher):
             kept=kept,
             why=why,
             problems=draft.problems,
-            lost=lost,
-            vain=vain,
+            lost=found.lost,
+            vain=found.vain,
         )
+
+    def _tried_out(self, objective: Objective, board: Board) -> _Tried | None:
+        """The next proposal, raced; None where nothing is left to try."""
+        if not board.val:
+            found = objective.scores(board.texts, range(len(objective.val)))
+            known = {n: score for n, score in enumerate(found) if score is not None}
+            board.noise = noise_of(objective, board.texts, known, self.seed)
+            board.val = known  # only now: a budget, or Ctrl-C, leaves them to the next step
+        if self._begun is None:
+            self.at_the_top = "" if self.to_the_end else board.nothing_to_show(objective)
+            if self.at_the_top or board.begun - board.before >= self.proposals:
+                return None
+            board.begun += 1
+            self._begun = self._draft(board)
+        found = self._raced(objective, board, self._begun)
+        self._begun = None
+        return found
+
+    def _raced(self, objective: Objective, board: Board, draft: Draft) -> _Tried:
+        """A proposal, raced unless it was tried before; where that is interrupted, the next step goes on with it."""
+        nothing = draft.dropped or "nothing was proposed"
+        if draft.candidate.texts in self._tried:
+            board.quiet += 1
+            return _Tried(draft, nothing if draft.candidate.texts == board.texts else "it was tried before", vain=True)
+        try:
+            kept, why, race = self._judged(objective, board, draft)
+        except UNANSWERED as error:  # texts may break the program; others can still be run
+            board.quiet += 1
+            why = f"the race was given up: {type(error).__name__}: {error}"
+            self._tried[draft.candidate.texts] = None
+            draft = replace(draft, problems=(*draft.problems, why))
+            return _Tried(draft, why, is_new=True, lost=True, vain=True)
+        board.quiet = 0
+        self._tried[draft.candidate.texts] = None
+        return _Tried(draft, why, is_new=True, kept=kept, race=race)
 
     def _draft(self, board: Board) -> Draft:
         """One proposal for one parameter; they take turns, as nothing says which one needs it."""

@@ -261,9 +261,15 @@ def test_one_text_is_no_list_of_constraints() -> None:
         optim.ParetoSearch([nn.Parameter("Repeat.", role="system prompt")], constraints="Be brief.")
 
 
-@pytest.mark.parametrize("name", ["ParetoSearch", "BootstrapDemos"])
-def test_a_decision_that_is_interrupted_while_guards_look_is_made_again(name: str, task: SimulatedTask) -> None:
-    """Guards may run examples again, so a budget or Ctrl-C may end them; what was tried is paid for."""
+@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize("name", ["ParetoSearch", "BootstrapDemos", "BeamSearch", "OPRO", "OPRO on val"])
+def test_a_decision_that_is_interrupted_while_guards_look_is_made_again(
+    name: str, anew: bool, task: SimulatedTask
+) -> None:
+    """Guards may run examples again, so a budget or Ctrl-C may end them; what was tried is paid for.
+
+    By the next step, or by that of a search that is given the state of this one.
+    """
     program = task.program()
     search = SEARCHES[name](list(program.parameters()))
     objective = Objective(program, task.loss, task.train, task.val)
@@ -282,6 +288,11 @@ def test_a_decision_that_is_interrupted_while_guards_look_is_made_again(name: st
             try:
                 decided = search.step(objective)
             except KeyboardInterrupt:
+                if anew:
+                    state = json.loads(json.dumps(search.state_dict()))
+                    search.close()
+                    search = SEARCHES[name](list(program.parameters()))
+                    search.load_state_dict(state)
                 continue
             if decided is None:
                 break

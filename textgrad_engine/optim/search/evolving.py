@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -43,14 +43,41 @@ class Outcome:
     vain: bool = False
 
 
-def lost(draft: Draft, error: ModelError) -> Outcome:
+@dataclass(frozen=True)
+class Round:
+    """Drafts that were made and run together, before it is decided about them, as guards are still to look at them.
+
+    Attributes:
+        drafts: the drafts.
+        before: the number of the candidate that was the best.
+        arms: by the number of a draft, that of its candidate, where it was run.
+        reasons: by the number of a draft, why it was not.
+        vain: the numbers of those in which nothing new could be tried.
+        failed: by the number of a candidate, why its examples could not be run.
+        record: the highest score of before, where the search's model is shown scores.
+    """
+
+    drafts: tuple[Draft, ...]
+    before: int
+    arms: dict[int, int]
+    reasons: dict[int, str]
+    vain: tuple[int, ...] = ()
+    failed: dict[int, str] = field(default_factory=dict)
+    record: float = 0.0
+
+
+def in_words(error: ModelError) -> str:
+    """Why examples could not be run."""
+    return f"the examples could not be run: {type(error).__name__}: {error}"
+
+
+def lost(draft: Draft, why: str) -> Outcome:
     """What becomes of a draft most of whose examples went unanswered; its texts may break the program, others need not.
 
     Args:
         draft: the draft.
-        error: the first failure.
+        why: the first failure, `in_words`.
     """
-    why = f"the examples could not be run: {type(error).__name__}: {error}"
     return Outcome(replace(draft, problems=(*draft.problems, why)), why, lost=True)
 
 
@@ -93,6 +120,7 @@ class PopulationSearcher(Searcher):
         self._waiting: deque[Outcome] = deque()
         self._best = 0
         self._begun = self._before = 0
+        self._round_run: Round | None = None
 
     @property
     def population(self) -> Population:
@@ -126,6 +154,7 @@ class PopulationSearcher(Searcher):
             "begun": self._begun,
             "before": self._before,
             "memory": self._memory(),
+            **({} if self._round_run is None else {"round_run": asdict(self._round_run)}),
         }
 
     def _reading(self, state: Mapping[str, Any]) -> Callable[[], None]:
@@ -136,11 +165,13 @@ class PopulationSearcher(Searcher):
         waiting = TypeAdapter(list[Outcome]).validate_python(state["waiting"])
         best, begun, memory = int(state["best"]), int(state["begun"]), state["memory"]
         before = int(state["before"])
+        run = TypeAdapter(Round | None).validate_python(state.get("round_run"))
 
         def take_all() -> None:
             take()
             self._population, self._waiting = population, deque(waiting)
             self._best, self._begun, self._before = best, begun, before
+            self._round_run = run
             self._remember(memory)
 
         return take_all
@@ -153,7 +184,26 @@ class PopulationSearcher(Searcher):
         return False
 
     def _propose(self, objective: Objective) -> Sequence[Outcome]:
-        """Make one or more proposals and decide about them; nothing when nothing is left to try."""
+        """Make one or more proposals and decide about them; nothing when nothing is left to try.
+
+        A search with rounds has `_run_round` and `_decided` in its place: a round that a budget or Ctrl-C ended while
+        guards ran examples again is decided about by the next step.
+        """
+        if self._round_run is None:
+            run = self._run_round(objective)
+            if not isinstance(run, Round):
+                return run
+            self._round_run = run
+        outcomes = self._decided(objective, self._round_run)
+        self._round_run = None
+        return outcomes
+
+    def _run_round(self, objective: Objective) -> Round | Sequence[Outcome]:
+        """Make and run proposals; what became of them, or nothing, where there is nothing to decide."""
+        raise NotImplementedError(f"{type(self).__name__} needs a `_propose`")
+
+    def _decided(self, objective: Objective, run: Round) -> Sequence[Outcome]:
+        """What becomes of a round; where it is interrupted, it is asked again."""
         raise NotImplementedError(f"{type(self).__name__} needs a `_propose`")
 
     def _memory(self) -> dict[str, Any]:
@@ -210,6 +260,7 @@ class PopulationSearcher(Searcher):
             self._population = Population(val, objective.scale, train=train, digest=objective.digest, metrics=metrics)
             self._population.add(Candidate(texts, tuple(tuple(self.origins(variable)) for variable in variables)))
             self._waiting.clear()
+            self._round_run = None
             self._best, self._before = 0, self._begun  # numbers go on, so that the edits of before keep their ids
             self._remember({})
             self.vain = Vain()
@@ -225,7 +276,7 @@ class PopulationSearcher(Searcher):
         if not self._waiting:
             if not self.population.scores[0]:
                 self.population.score(objective, [0], range(len(objective.val)))
-            self.at_the_top = self._nothing_to_show(objective)
+            self.at_the_top = "" if self._round_run else self._nothing_to_show(objective)
             if not self.at_the_top:
                 self._waiting.extend(self._propose(objective))
         if not self._waiting:
