@@ -1,6 +1,7 @@
 import asyncio
 import json
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from textgrad_engine.errors import (
     EmptyResponse,
     MalformedResponse,
     RequestRefused,
+    ReturnError,
     ServerFailed,
     TruncatedResponse,
 )
@@ -142,6 +144,22 @@ def test_an_answer_counts_as_a_call_where_its_model_states_tokens_alone(run, ask
         answer = run(resolve(Own(lambda: _gives(Completion(text="yes", usage=usage)))).complete(ask()))
     assert answer.usage == used.total
     assert (used.total.calls, used.total.total_tokens) == (1, usage.total_tokens)
+
+
+@pytest.mark.parametrize(
+    ("usage", "says"),
+    [
+        (Usage(-1, 1), "input_tokens = -1"),
+        (Usage(1, 1, reasoning_tokens=-2), "reasoning_tokens = -2"),
+        (Usage(1, 1, calls=-1), "calls = -1"),
+        (Usage(1, 1, dollars=-0.5), "dollars = -0.5"),
+        (Usage(1, 1, dollars=math.nan), "dollars = nan"),
+    ],
+)
+def test_what_nothing_can_have_used_is_refused_with_model_and_field(run, ask, usage, says):
+    """A budget counted it, and had more room after the call than before."""
+    with pytest.raises(ReturnError, match=rf"'own': Own\.complete\(\) gave a usage with {re.escape(says)}; give"):
+        run(resolve(Own(lambda: _gives(Completion("yes", usage=usage)))).complete(ask()))
 
 
 def test_an_answer_without_a_count_does_not_count_beside_those_that_it_was_made_of(run, ask):

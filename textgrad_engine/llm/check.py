@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from inspect import isawaitable
 from types import CoroutineType
 
@@ -23,7 +24,7 @@ from textgrad_engine.llm.model import Model, Wrapper, defaults_of
 from textgrad_engine.llm.parsing import BEGINS_THINKING, THOUGHT_END, check_json, without_thoughts
 from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request
-from textgrad_engine.llm.response import Completion, Usage
+from textgrad_engine.llm.response import Completion, Usage, impossible_in
 from textgrad_engine.llm.stream import void
 from textgrad_engine.llm.usage import asks_others
 from textgrad_engine.wording import with_article
@@ -61,8 +62,8 @@ class Check(Wrapper):
             ContentFiltered: it was withheld.
             EmptyResponse: it has neither text nor a tool call, or thoughts alone.
             MalformedResponse: it is not JSON that fits the schema, holds what is no text, or is longer than `max_text`.
-            ReturnError: the model gives no completion, does not give it as a coroutine, or calls tools in some other
-                shape.
+            ReturnError: the model gives no completion, does not give it as a coroutine, calls tools in some other
+                shape, or states a usage below 0.
         """
         self._check_request(request)
         asked = self.inner.complete(request)
@@ -91,6 +92,13 @@ class Check(Wrapper):
             raise ReturnError(
                 f"{_of_class(self._core)}.complete() gave {completion!r:.80}; give llm.Completion(text=...), with "
                 "usage where it is known"
+            )
+        used = completion.usage
+        least = min(used.input_tokens, used.output_tokens, used.cached_tokens, used.reasoning_tokens, used.calls)
+        if not (least >= 0 <= (used.dollars or 0.0) < math.inf) and (wrong := impossible_in(used)):
+            raise ReturnError(
+                f"{_of_class(self._core)}.complete() gave a usage with {wrong[0]} = {wrong[1]}; give what it used, "
+                "from 0, and leave out what is not known"
             )
         is_counted = completion.usage.calls > 0 or completion.cached or asks_others()
         if not is_counted:  # its tokens were stated, and not that it is an answer

@@ -247,10 +247,15 @@ def completion_from_json(found: Any) -> Completion:
 
 
 def _possible(used: Usage) -> Usage:
-    for name, value in used:
-        if value is not None and not 0 <= value < math.inf:
-            raise ValueError(f"nothing can have used {value} {name.replace('_', ' ')}")
+    if found := impossible_in(used):
+        name, value = found
+        raise ValueError(f"nothing can have used {value} {name.replace('_', ' ')}")
     return used
+
+
+def impossible_in(used: Usage) -> tuple[str, float] | None:
+    """The first field, with its value, that has what nothing can have used; None where there is none."""
+    return next(((name, value) for name, value in used if value is not None and not 0 <= value < math.inf), None)
 
 
 def _called(call: Mapping[str, Any], *, as_text: bool = False) -> dict[str, Any]:
