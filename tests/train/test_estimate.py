@@ -51,6 +51,16 @@ def test_tables_that_are_sorted_by_length_are_estimated_as_they_are(search: Any)
         assert last[purpose].usual == pytest.approx(first[purpose].usual, rel=0.1)
 
 
+@pytest.mark.parametrize("optimizer", [optim.TGD, optim.PatchSearch])
+def test_the_log_tells_nothing_of_the_few_examples_of_a_rehearsal(
+    optimizer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of 20 validation examples that are training examples, too, it said that there are 8; `fit` tells of all."""
+    program, loss, _ = parts()
+    estimate(tg.Trainer(), program, loss, optimizer(program.parameters()), [*ROWS], [*ROWS])
+    assert caplog.messages == []
+
+
 def test_what_is_no_set_is_refused_as_in_fit() -> None:
     """In the words of the call that was made; an empty set has none to be put through."""
     program, loss, optimizer = parts()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from textgrad_engine.data.dataset import ids_of
@@ -17,6 +18,9 @@ _MOST_COPIED = 1.2
 _log = logging.getLogger("textgrad_engine.train.splits")
 
 Rows = Sequence[dict[str, Any]]
+
+REHEARSAL: ContextVar[bool] = ContextVar("textgrad_engine_rehearsal", default=False)
+"""Whether a step is rehearsed: its few examples tell nothing of the sets that they are from."""
 
 
 def warn_of_overlaps(program: Callable[..., Any], train: Rows, val: Rows, test: Rows | None) -> tuple[str, ...]:
@@ -31,7 +35,7 @@ def warn_of_overlaps(program: Callable[..., Any], train: Rows, val: Rows, test: 
     Returns:
         A sentence for each pair of sets that share some, and for the validation and the test set each if examples stand
         there more than once; each is logged as a warning, too. Where the training set itself validates, one that
-        says so.
+        says so. Nothing in a `REHEARSAL`.
 
     Example:
         >>> from textgrad_engine import nn
@@ -40,7 +44,7 @@ def warn_of_overlaps(program: Callable[..., Any], train: Rows, val: Rows, test: 
         ()
     """
     fields = _fields_of(program)
-    if not fields:
+    if not fields or REHEARSAL.get():
         return ()
     sizes = {"val": len(val), "test": 0 if test is None else len(test)}
     sentences = describe(check_splits(train, () if val is train else val, test, fields=fields), sizes)
