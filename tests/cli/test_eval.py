@@ -550,6 +550,15 @@ def test_a_config_that_is_wrong_says_where(cli: Any, small: Any) -> None:
     assert "did you mean 'queue'?" in done.stderr
 
 
+def test_a_line_that_is_to_stay_and_is_not_in_the_prompt_is_told_as_by_train(cli: Any, small: Any) -> None:
+    """Before anything is asked: it was told only when training began, after the prompt had been measured."""
+    folder = small(("max_edits = 12", 'max_edits = 12\n[optimizer.contracts]\nfrozen = ["Answer with the nmae."]'))
+    told = [cli(command, folder) for command in ("eval", "train")]
+    assert [done.exit_code for done in told] == [2, 2]
+    assert "frozen: no prompt that is trained has the line 'Answer with the nmae.'; copy it" in told[0].stderr
+    assert told[0].stderr == told[1].stderr
+
+
 def test_one_that_did_not_come_to_its_end_goes_on_from_there(cli: Any, run: Path, some: Path) -> None:
     """Each answer is paid for once, whatever ended it: the budget, a key that was refused, a stop."""
     with LoopbackServer(TicketsModel(seed=0)) as server:

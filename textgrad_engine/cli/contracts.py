@@ -38,20 +38,30 @@ def make_contracts(
         ConfigError: one cannot be used, or there is no such prompt; the message names the key.
     """
     settings = config.optimizer
-    for name in settings.prompts:
-        if name not in texts:
-            config.fail(
-                f"[optimizer.prompts] names {name!r}, and no prompt that is trained has that name"
-                + (suggest(name, list(texts)) or f"; they are {', '.join(texts)}"),
-                *_PROMPTS,
-                name,
-            )
+    _check_names(config, texts)
     every = _made(config, settings.contracts, _TABLE, texts.values(), examples)
     own = {
         name: _made(config, asked, (*_PROMPTS, name), [texts[name]], examples)
         for name, asked in settings.prompts.items()
     }
     return {name: (*every, *own.get(name, ())) for name in texts}
+
+
+def check_texts(config: Config, texts: Mapping[str, str]) -> None:
+    """Check that the prompts have what is to stay in them, for who makes no optimizer.
+
+    Args:
+        config: names it.
+        texts: the seed texts of what is trained, by name.
+
+    Raises:
+        ConfigError: one does not, or there is no such prompt; the message names the key.
+    """
+    settings = config.optimizer
+    _check_names(config, texts)
+    _check_there(config, settings.contracts, _TABLE, tuple(texts.values()))
+    for name, asked in settings.prompts.items():
+        _check_there(config, asked, (*_PROMPTS, name), (texts[name],))
 
 
 def check_shared(config: Config, texts: Mapping[str, str]) -> None:
@@ -88,6 +98,22 @@ def check_shared(config: Config, texts: Mapping[str, str]) -> None:
             *_TABLE,
             key,
         )
+
+
+def _check_names(config: Config, texts: Mapping[str, str]) -> None:
+    """Refuse a table for a prompt that is not there.
+
+    Raises:
+        ConfigError: there is one; the message names it.
+    """
+    for name in config.optimizer.prompts:
+        if name not in texts:
+            config.fail(
+                f"[optimizer.prompts] names {name!r}, and no prompt that is trained has that name"
+                + (suggest(name, list(texts)) or f"; they are {', '.join(texts)}"),
+                *_PROMPTS,
+                name,
+            )
 
 
 def _made(

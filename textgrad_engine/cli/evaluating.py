@@ -13,10 +13,12 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.cli import build, run_data, runs
 from textgrad_engine.cli.config import Config
+from textgrad_engine.cli.contracts import check_texts
 from textgrad_engine.cli.keeping import keeping
 from textgrad_engine.cli.models import check_prices, make_models
 from textgrad_engine.cli.output import checking
 from textgrad_engine.cli.progress import score_bar_for
+from textgrad_engine.cli.prompt_files import trained_by_name
 from textgrad_engine.cli.sliced import values_of
 from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.cli.subject import Subject
@@ -165,6 +167,8 @@ def checked(subject: Subject, asked: Asked) -> Task:
         clusters = config.data.clusters
     by = None if asked.by is None else (composed(asked.by), values_of(dataset, composed(asked.by)))
     program = build.make_program(config)
+    if subject.run is None:
+        check_texts(config, trained_by_name(program))
     runs.load_texts(program, subject.texts, subject.path)
     metric = build.make_metric(config)
     if asked.at_least is not None:

@@ -13,6 +13,7 @@ from textgrad_engine.data.paths import missing_file
 from textgrad_engine.data.textfile import read_text
 from textgrad_engine.errors import DataError, RunError
 from textgrad_engine.homes import expanded
+from textgrad_engine.nn import Module
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.slots import slots_of
 
@@ -40,7 +41,11 @@ def begun_with(config: Config, path: Path, files: Sequence[str], folds: int | No
 
 def trained_texts(config: Config) -> dict[str, str]:
     """The texts that the program of a config begins with, by name."""
-    program = build.make_program(config)
+    return trained_by_name(build.make_program(config))
+
+
+def trained_by_name(program: Module) -> dict[str, str]:
+    """The texts of a program that are trained, by name."""
     return {name: str(each.data) for name, each in program.named_parameters() if each.requires_grad}
 
 
