@@ -106,6 +106,46 @@ def test_settings_and_formats_reach_the_model():
     assert body["usage"]["prompt_tokens"] > 0
 
 
+def test_who_asks_for_several_choices_gets_so_many():
+    """As of OpenAI, the prompt counts once; each choice is another answer, and one that is cut off is one of them."""
+    answers = ["a", errors.TruncatedResponse("x"), "b c"]
+    with LoopbackServer(ScriptedModel(answers)) as server:
+        status, body, _ = post(server, HELLO | {"n": 3})
+        assert server.requests == 1
+    said = [(each["index"], each["message"]["content"], each["finish_reason"]) for each in body["choices"]]
+    assert (status, said) == (200, [(0, "a", "stop"), (1, "", "length"), (2, "b c", "stop")])
+    with LoopbackServer(ScriptedModel(["a", "a", "b c"])) as server:
+        one, two = (post(server, HELLO | {"n": n})[1]["usage"] for n in (1, 2))
+    assert two["prompt_tokens"] == one["prompt_tokens"]
+    assert two["completion_tokens"] > one["completion_tokens"]
+    assert two["total_tokens"] == two["prompt_tokens"] + two["completion_tokens"]
+
+
+def test_several_choices_are_streamed_each_with_its_number():
+    """Each event says of which it is."""
+    with LoopbackServer(ScriptedModel(["a b", "c"])) as server:
+        address = server.base_url.removeprefix("http://").removesuffix("/v1")
+        connection = http.client.HTTPConnection(address, timeout=60)
+        connection.request("POST", "/v1/chat/completions", json.dumps(HELLO | {"n": 2, "stream": True}))
+        lines = connection.getresponse().read().decode().split("\n\n")
+        connection.close()
+    events = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
+    said = {0: "", 1: ""}
+    for event in events:
+        (choice,) = event["choices"]
+        said[choice["index"]] += choice["delta"].get("content", "")
+    assert said == {0: "a b", 1: "c"}
+
+
+@pytest.mark.parametrize("n", [0, 129, "2", True, 1.5])
+def test_a_number_of_choices_that_no_endpoint_gives_is_refused(n):
+    """Before the model is asked."""
+    with LoopbackServer(ScriptedModel([])) as server:
+        status, body, _ = post(server, HELLO | {"n": n})
+    assert status == 400
+    assert "n is a whole number from 1 to 128" in body["error"]["message"]
+
+
 RESPONSES = "/v1/responses"
 
 

@@ -7,7 +7,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -29,6 +29,7 @@ from textgrad_engine.errors import (
     ScriptError,
     TruncatedResponse,
 )
+from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.redact import concealed
 from textgrad_engine.llm.request import GenerateConfig, Message, Request
@@ -50,6 +51,9 @@ _UNFINISHED: dict[type[ModelError], FinishReason] = {
     ContentFiltered: "content_filter",
     EmptyResponse: "stop",
 }
+
+_MOST_CHOICES = 128
+"""As many as OpenAI gives to one request."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,8 @@ class Fault:
 class LoopbackServer:
     """A server on 127.0.0.1 that speaks ``POST /v1/chat/completions`` and ``/v1/responses``, and ``GET /v1/models``.
 
-    Answers are streamed where the client asks for it. The server runs on an event loop in a thread of its own, from
+    Answers are streamed where the client asks for it, and of chat completions there are as many choices as it asks for
+    (``n``), for each of which the model is asked once. The server runs on an event loop in a thread of its own, from
     entering its ``with`` block to leaving it. Errors of the model become the responses that an endpoint would send. The
     purpose of a request is not sent, so all of them reach the model as ``"forward"``.
 
@@ -208,29 +213,35 @@ class LoopbackServer:
         try:
             asked = json.loads(body)
             request = responses.request_of(asked) if new else _request(asked)
+            count = 1 if new else _choices(asked)
         except (ValueError, TypeError, KeyError, AttributeError) as error:  # a ValidationError is a ValueError
             said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
             return refusal(
                 400, f"the request is no {'response' if new else 'chat completion'}: {said}", "invalid_request_error"
             )
         try:
-            completion = await self.model.complete(request)
+            completions = await asyncio.gather(*map(self._complete, [request] * count, range(count)))
         except ModelError as error:
-            for kind, reason in _UNFINISHED.items():
-                if isinstance(error, kind):
-                    completion = Completion(text="", finish_reason=reason)
-                    break
-            else:
-                return _error_response(error)
+            return _error_response(error)
         except ScriptError as error:  # no outage, which clients would wait for the end of
             return refusal(400, f"ScriptError: {error}", "invalid_request_error")
         except Exception as error:  # the client gets it, as from any server, and the server goes on
             return refusal(500, f"{type(error).__name__}: {error}", "server_error")
-        whole = (responses.body_of if new else _body)(completion, number, str(asked["model"]))
+        name = str(asked["model"])
+        whole = responses.body_of(completions[0], number, name) if new else _body(completions, number, name)
         if asked.get("stream"):
             events = responses.events_of(whole) if new else events_of(whole, asked.get("stream_options"))
             return Response(200, events, {"content-type": "text/event-stream"})
         return Response(200, json_bytes(whole))
+
+    async def _complete(self, request: Request, index: int) -> Completion:
+        """One choice; what the endpoint would send of an answer that is none."""
+        try:
+            with repeat(index):  # or a model that samples would give the same each time
+                return await self.model.complete(request)
+        except tuple(_UNFINISHED) as error:
+            reason = next(reason for kind, reason in _UNFINISHED.items() if isinstance(error, kind))
+            return Completion(text="", finish_reason=reason)
 
 
 async def _faulty(fault: Fault) -> Response:
@@ -245,7 +256,7 @@ async def _faulty(fault: Fault) -> Response:
 
 
 def _request(asked: Mapping[str, Any]) -> Request:
-    apart = ("model", "messages", "stream", "stream_options", "response_format")
+    apart = ("model", "messages", "n", "stream", "stream_options", "response_format")
     settings = {key: value for key, value in asked.items() if key not in apart}
     if "max_completion_tokens" in settings:
         settings["max_tokens"] = settings.pop("max_completion_tokens")
@@ -264,30 +275,48 @@ def _request(asked: Mapping[str, Any]) -> Request:
     return Request(messages=messages, config=GenerateConfig(**known, extra=settings))
 
 
+def _choices(asked: Mapping[str, Any]) -> int:
+    """How many answers are asked for."""
+    count = asked.get("n")
+    if count is None:
+        return 1
+    if type(count) is not int or not 1 <= count <= _MOST_CHOICES:
+        raise ValueError(f"n is a whole number from 1 to {_MOST_CHOICES}, got {count!r:.40}")
+    return count
+
+
 def _plain(message: Mapping[str, Any]) -> dict[str, Any]:
     made = {key: value for key, value in message.items() if key in Message.model_fields}
     return {**made, "content": made.get("content") or ""}
 
 
-def _body(completion: Completion, number: int, model: str) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": completion.text}
-    if completion.tool_calls:
-        message["tool_calls"] = [dict(call) for call in completion.tool_calls]
-    usage = completion.usage
+def _body(completions: Sequence[Completion], number: int, model: str) -> dict[str, Any]:
+    used = [completion.usage for completion in completions]
+    read, written = used[0].input_tokens, sum(each.output_tokens for each in used)  # the prompt counts once
     return {
         "id": f"chatcmpl-{number}",
         "object": "chat.completion",
         "created": int(time.time()),
         "model": model,
-        "choices": [{"index": 0, "message": message, "finish_reason": completion.finish_reason}],
+        "choices": [
+            {"index": index, "message": _message(completion), "finish_reason": completion.finish_reason}
+            for index, completion in enumerate(completions)
+        ],
         "usage": {
-            "prompt_tokens": usage.input_tokens,
-            "completion_tokens": usage.output_tokens,
-            "total_tokens": usage.total_tokens,
-            "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
-            "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+            "prompt_tokens": read,
+            "completion_tokens": written,
+            "total_tokens": read + written,
+            "prompt_tokens_details": {"cached_tokens": used[0].cached_tokens},
+            "completion_tokens_details": {"reasoning_tokens": sum(each.reasoning_tokens for each in used)},
         },
     }
+
+
+def _message(completion: Completion) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": completion.text}
+    if completion.tool_calls:
+        message["tool_calls"] = [dict(call) for call in completion.tool_calls]
+    return message
 
 
 def _error_response(error: ModelError) -> Response:

@@ -147,13 +147,16 @@ def events_of(whole: Mapping[str, Any], options: Any) -> bytes:
     """A completion's body as server-sent events: a word each, then the end, and the usage where it was asked for."""
     common = {key: value for key, value in whole.items() if key not in ("choices", "usage", "object")}
     common["object"] = "chat.completion.chunk"
-    (choice,) = whole["choices"]
-    message = choice["message"]
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-    deltas += [{"content": word} for word in re.findall(r"\s*\S+|\s+$", message["content"])]
-    deltas += [{"tool_calls": [{"index": at, **call}]} for at, call in enumerate(message.get("tool_calls", ()))]
-    events = [{**common, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
-    events.append({**common, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]})
+    events: list[dict[str, Any]] = []
+    for choice in whole["choices"]:
+        message = choice["message"]
+        deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+        deltas += [{"content": word} for word in re.findall(r"\s*\S+|\s+$", message["content"])]
+        deltas += [{"tool_calls": [{"index": at, **call}]} for at, call in enumerate(message.get("tool_calls", ()))]
+        ends = [*[(delta, None) for delta in deltas], ({}, choice["finish_reason"])]
+        for delta, ended in ends:
+            part = {"index": choice["index"], "delta": delta, "finish_reason": ended}
+            events.append({**common, "choices": [part]})
     if isinstance(options, Mapping) and options.get("include_usage"):
         events.append({**common, "choices": [], "usage": whole["usage"]})
     return b"".join(b"data: " + json_bytes(event) + b"\n\n" for event in events) + b"data: [DONE]\n\n"
