@@ -9,8 +9,8 @@ import warnings
 import pytest
 
 from textgrad_engine import dispatch, ops
-from textgrad_engine.llm import Message, OpenAIModel, Request, innermost, resolve
-from textgrad_engine.testing import FunctionModel, LoopbackServer
+from textgrad_engine.llm import Fallback, Message, OpenAIModel, Request, innermost, resolve
+from textgrad_engine.testing import FunctionModel, LoopbackServer, ScriptedModel
 from textgrad_engine.testing.wire import Connection
 
 USER = [{"role": "user", "content": "{text}"}]
@@ -98,6 +98,40 @@ def test_a_loop_of_the_users_asks_by_itself(model):
     numbers = [str(number) for number in range(10)]
     assert asyncio.run(handler()) == (numbers, numbers)
     assert asyncio.run(handler()) == (numbers, numbers)
+
+
+def test_what_resolve_gives_is_closed_as_a_client_is():
+    """By ``aclose``, or at the end of ``async with``; what is inside of it holds the connections of this loop."""
+
+    async def main():
+        with LoopbackServer(FunctionModel(lambda request: request.messages[0].text)) as server:
+            async with resolve("m", base_url=server.base_url, api_key="k") as model:
+                first = (await model.complete(request("one"))).text
+                held = innermost(model)._clients.items()
+            left = innermost(model)._clients.items()
+            again = (await model.complete(request("two"))).text  # by new connections
+            await model.aclose()
+        return first, again, len(held), left, innermost(model)._clients.items()
+
+    assert asyncio.run(main()) == ("one", "two", 1, [], [])
+
+
+def test_both_models_of_a_fallback_are_closed_and_those_without_connections_let_it_be():
+    """What a model of one's own has to close it says by the same name."""
+    closed = []
+
+    class Own(ScriptedModel):
+        async def aclose(self):
+            closed.append(self.name)
+
+    async def main():
+        async with resolve(Fallback(Own([], name="first"), Own([], name="second"))):
+            pass
+        async with resolve(ScriptedModel([])):
+            pass
+
+    asyncio.run(main())
+    assert closed == ["first", "second"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

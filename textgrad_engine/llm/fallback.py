@@ -19,7 +19,7 @@ from textgrad_engine.llm.charged import mark, plus, usage_of
 from textgrad_engine.llm.context import context_window
 from textgrad_engine.llm.gate import quota_may_wait
 from textgrad_engine.llm.loops import PerLoop
-from textgrad_engine.llm.model import Model, Wrapper
+from textgrad_engine.llm.model import Model, Wrapper, close
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.resolve import without_outer
 from textgrad_engine.llm.response import Completion
@@ -78,6 +78,11 @@ class Fallback(Wrapper):
         """The smaller context of the two, since either may be asked; None when neither is known."""
         known = [size for model in (self.inner, self.second) if (size := context_window(model)) is not None]
         return min(known, default=None)
+
+    async def aclose(self) -> None:
+        """Close the connections of both that were made on the running loop."""
+        await super().aclose()
+        await close(self.second)
 
     async def complete(self, request: Request) -> Completion:
         """Ask the first, or the second while the first is down.

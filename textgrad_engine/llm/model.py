@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from textgrad_engine.checks import SetBySuper, check
 from textgrad_engine.llm.request import GenerateConfig, Request
@@ -30,7 +31,26 @@ class Model(Protocol):
         ...
 
 
-class Wrapper:
+class Closing:
+    """What may hold connections: ``aclose`` closes them, and the end of an ``async with`` block does.
+
+    Those of the running loop; the library's own loop, on which operations ask, closes its own when the program ends.
+    """
+
+    async def aclose(self) -> None:
+        """Close the connections made on the running loop; the next call makes new ones."""
+        raise NotImplementedError(f"{type(self).__name__} needs an `aclose`")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class Wrapper(Closing):
     """A model around a model; a subclass overrides `complete` and does one thing.
 
     One of your own goes around what `resolve` gives (of several models each is resolved, and one is `inner`). Then
@@ -77,8 +97,22 @@ class Wrapper:
         """Pass the request on."""
         return await self.inner.complete(request)
 
+    async def aclose(self) -> None:
+        """Close the connections that the model inside has made on the running loop, where it holds any.
+
+        The next call makes new ones. A model of one's own closes what it holds in an ``async def aclose(self)``.
+        """
+        await close(self.inner)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.inner!r})"
+
+
+async def close(model: Model) -> None:
+    """Close the connections of a model on the running loop, if it holds any."""
+    own = getattr(model, "aclose", None)
+    if own is not None:
+        await own()
 
 
 def innermost(model: Model) -> Model:

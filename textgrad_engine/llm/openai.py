@@ -36,6 +36,7 @@ from textgrad_engine.llm.dialects import Dialect
 from textgrad_engine.llm.formed import ignores_format, is_wrapped, read_in_words, without_wrapping
 from textgrad_engine.llm.headers import Headers, check_headers, concealed_headers, plain, secrets_in
 from textgrad_engine.llm.loops import PerLoop
+from textgrad_engine.llm.model import Closing
 from textgrad_engine.llm.rates import tell
 from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, without_password, without_secret
 from textgrad_engine.llm.request import GenerateConfig, Request, config_from, unsendable
@@ -50,7 +51,7 @@ _JSON = {"Content-Type": "application/json"}
 _log = logging.getLogger("textgrad_engine.llm.openai")
 
 
-class OpenAIModel:
+class OpenAIModel(Closing):
     """A model behind an OpenAI-compatible endpoint, by the `openai` package.
 
     The package is loaded and the connection made at the first call. Its own retries are off: wrap the model with

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import SecretStr
 
@@ -80,13 +80,14 @@ def resolve(
     price: Price | None = None,
     headers: Headers | None = None,
     **config: Any,
-) -> Model:
+) -> Wrapper:
     """The model of that name, or that model, with the usual wrappers around it.
 
     From the outside in: `Metered` (usage and records), `Traced` (OpenTelemetry), `Taped` (record and replay), `Cached`,
     `Retry`, `Limit` (what is in flight), `Budgeted`, `Deadline` (wall time of one call), `Check` (is it an answer), the
     model. What is taped or cached thus costs neither budget nor place in the queue, and is counted. Something resolved
-    before is returned as it is; what holds a stack already (`Fallback`) gets the three outer ones only.
+    before is returned as it is; what holds a stack already (`Fallback`) gets the three outer ones only. Who asks it on
+    a loop of their own closes its connections there by ``aclose()``, or uses it in ``async with``.
 
     Args:
         model: ``"openai/NAME"``; any ``"NAME"`` together with a `base_url`; ``"simulated/NAME"``; or a model.
@@ -130,7 +131,7 @@ def resolve(
             limits = (max_in_flight, requests_per_minute, tokens_per_minute, policy, cache, context, price)
             if settings.model_fields_set or any(setting is not None for setting in limits):
                 raise TypeError(f"{model!r} has been resolved already; give the settings where that was done")
-            return model if is_resolved(model) else _outer(model)
+            return cast("Wrapper", model) if is_resolved(model) else _outer(model)
         if isinstance(model, type) or not (hasattr(model, "complete") and hasattr(model, "name")):
             raise TypeError(f"expected the name of a model, or a model with a name and complete(), got {told(model)}")
         check_method(model, "complete", "request", waits=True)
@@ -166,7 +167,7 @@ def is_resolved(model: Model) -> bool:
     return not isinstance(model, type) and bool(getattr(model, "asks_resolved", False))
 
 
-def _outer(model: Model) -> Model:
+def _outer(model: Model) -> Wrapper:
     return Metered(Traced(Taped(model)))
 
 
@@ -184,7 +185,7 @@ def _stack(
     per_minute: tuple[float | None, float | None],
     policy: RetryPolicy,
     cache: Cache | str | os.PathLike[str] | Literal[False] | None,
-) -> Model:
+) -> Wrapper:
     core = innermost(inside)
     start: int | None = None
     if max_in_flight is None and isinstance(core, OpenAIModel):

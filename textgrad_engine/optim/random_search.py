@@ -269,11 +269,11 @@ class RandomSearch(BoardSearcher):
                 return None
             board.begun += 1
             self._begun = self._draft(board)
-        found = self._raced(objective, board, self._begun)
+        tried = self._looked_at(objective, board, self._begun)
         self._begun = None
-        return found
+        return tried
 
-    def _raced(self, objective: Objective, board: Board, draft: Draft) -> _Tried:
+    def _looked_at(self, objective: Objective, board: Board, draft: Draft) -> _Tried:
         """A proposal, raced unless it was tried before; where that is interrupted, the next step goes on with it."""
         nothing = draft.dropped or "nothing was proposed"
         if draft.candidate.texts in self._tried:
