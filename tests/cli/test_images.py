@@ -71,6 +71,21 @@ def test_a_missing_image_ends_the_command_with_file_line_and_column(project: Pat
         read_data(load_config(project))
 
 
+def test_images_that_a_table_takes_from_elsewhere_are_told_before_they_are_sent(project: Path) -> None:
+    """A table that somebody sent may name any image of the reader's, also by a link beside it."""
+    quiet = invoke("estimate", str(project))
+    assert quiet.exit_code == 0, quiet.output
+    assert "outside" not in quiet.output
+    elsewhere = project.parent / "holiday.png"
+    elsewhere.write_bytes(png([[(255, 0, 0)]]))
+    (project / "link.png").symlink_to(elsewhere)
+    for name in ("../holiday.png", str(elsewhere), "link.png"):
+        rows = [{"picture": "val0.png", "target": "red"}, {"picture": name, "target": "red"}]
+        (project / "val.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        told = "".join(invoke("estimate", str(project)).output.split())
+        assert f"1 image that val.jsonl names is outside of its folder ({name!r}).".replace(" ", "") in told
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [

@@ -14,6 +14,7 @@ from textgrad_engine.cli.config_errors import table_of
 from textgrad_engine.cli.settings import Metric
 from textgrad_engine.cli.toml_lines import Keys
 from textgrad_engine.data.dataset import Dataset, listed
+from textgrad_engine.data.images import outside
 from textgrad_engine.data.load import load
 from textgrad_engine.data.split import examples_in_both
 from textgrad_engine.errors import DataError
@@ -36,6 +37,23 @@ def load_examples(config: Config, file: Path) -> Dataset:
         DataError: the file, or an image, cannot be read.
     """
     return load(file, images=config.data.images, detail=config.data.image_detail)
+
+
+def images_elsewhere(config: Config) -> str:
+    """Which images of the splits come from outside of the folders of these, in a sentence; "" where none does.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    told, columns = [], config.data.images
+    for name in dict.fromkeys((config.data.train, config.data.val, config.data.test)) if columns else ():
+        if name is not None and (found := outside(file := config.file(name), load(file), columns)):
+            few, shown = len(found) == 1, repr(found[0])
+            what, are = ("1 image", "is") if few else (f"{len(found):,} images", "are")
+            told.append(f"{what} that {name} names {are} outside of its folder ({shown}{'' if few else ', ...'})")
+    if not told:
+        return ""
+    return f"{'; '.join(told)}. They are sent to the models, so look at a table that somebody else has made."
 
 
 def read_data(config: Config) -> tuple[Dataset, Dataset, Dataset | None]:

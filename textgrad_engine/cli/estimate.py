@@ -12,7 +12,7 @@ import typer
 
 from textgrad_engine.cli import build, runs
 from textgrad_engine.cli.config import Config
-from textgrad_engine.cli.config_data import read_data
+from textgrad_engine.cli.config_data import images_elsewhere, read_data
 from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.folds import check_shown, parts_for
 from textgrad_engine.cli.foresight import foreseen, foreseen_of_folds, shared_with_controls
@@ -107,7 +107,7 @@ def estimate(
         if prompt:
             found = begun_with(found, config, prompt, folds)
         check_shown(found, folds)
-        sets = read_data(found)
+        sets, elsewhere = read_data(found), images_elsewhere(found)
         program, metric = build.make_program(found), build.make_metric(found)
         guards = build.make_guards(found, sets[1], sets[0], sets[2])
         models = make_models(found, model, judge=judge, needs_key=False)
@@ -153,6 +153,7 @@ def estimate(
         early = [
             _spent_early(found.budget, below, _limits_at(result, "low")),
             shared_with_controls(found, controls),
+            elsewhere,
         ]
         spent = [line for sentence in early for line in textwrap.wrap(sentence, columns)]
         write(harmless("\n".join([table, *([""] if spent else []), *spent, *([""] if seen else []), *seen])))

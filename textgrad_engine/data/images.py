@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -124,6 +124,21 @@ def _data_url(content: bytes, name: str) -> str:
     what = next((words for pattern, words in _OTHERS if pattern.match(content[:1000])), "no image")
     repair = "convert it" if what not in _ELSE else "name another file, or take the row out"
     raise DataError(f"{name}: this is {what}, and models take PNG, JPEG, GIF and WebP; {repair}")
+
+
+def outside(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
+    """The images that a file names and that are not in its folder, each once, as they are written there.
+
+    Whoever wrote a table may name any image of who reads it, also by a link beside the table, and it goes to a model.
+
+    Args:
+        path: the file.
+        rows: its rows, as they are written.
+        columns: which columns name images.
+    """
+    named = dict.fromkeys(row[name] for row in rows for name in columns if isinstance(row.get(name), str))
+    folder = path.parent.resolve()
+    return [each for each in named if not _NO_PATH.match(each) and not (folder / each).resolve().is_relative_to(folder)]
 
 
 def with_images(
