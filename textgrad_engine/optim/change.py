@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from textgrad_engine.attributes import attributes_told
 from textgrad_engine.autograd import Variable
+from textgrad_engine.checks import check
 from textgrad_engine.optim.feedback import FeedbackItem
 from textgrad_engine.optim.patch import Edit
 
@@ -24,6 +25,9 @@ class Change:
         left_out: how many items of feedback the token budget had no room for.
         problem: why the proposal was dropped; "" when it was used.
         refused: the text that was dropped, where there was one.
+
+    Raises:
+        TypeError: one of these is of another kind.
     """
 
     variable: Variable
@@ -34,3 +38,6 @@ class Change:
     left_out: int = 0
     problem: str = ""
     refused: str = ""
+
+    def __post_init__(self) -> None:
+        check(Change, vars(self))

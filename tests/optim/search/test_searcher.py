@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from typing import Any
 
 import pytest
@@ -281,3 +282,37 @@ def test_a_search_of_ones_own_may_say_why_each_line_reads_as_it_does() -> None:
     other = Grown(of.parameters())
     other.load_state_dict(search.state_dict())
     assert other.origins(*of.parameters()) == [first, second]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"number": "1"}, "Decision: number must be a whole number, got '1'; write 1"),
+        ({"kind": None}, "Decision: kind must be a text, got None"),
+        ({"examples": "ant"}, "Decision: examples must be a sequence of texts, got 'ant'"),
+        ({"scores": 0.5}, "Decision: scores must be a sequence of numbers or None, got 0.5"),
+        ({"scores": ["high"]}, "Decision: scores must be a sequence of numbers or None, got the list ['high']"),
+        ({"changes": ["Be kind."]}, "Decision: changes must be a sequence of Change objects, got the list"),
+        ({"race": 0.4}, "Decision: race must be a RaceRecord or None, got 0.4"),
+        ({"kept": "yes"}, "Decision: kept must be True or False, got 'yes'"),
+        ({"problems": [ValueError("no answer")]}, "Decision: problems must be a sequence of texts, got the list"),
+    ],
+)
+def test_a_decision_of_a_search_of_ones_own_is_looked_at_when_it_is_made(wrong: dict[str, Any], says: str) -> None:
+    """A run ended by it only behind the validation that was paid for, or wrote it down as it was."""
+    with pytest.raises(TypeError, match=re.escape(says)):
+        Decision(**{"number": 1, "kind": "count", **wrong})
+
+
+def test_a_change_of_a_search_of_ones_own_is_looked_at_when_it_is_made() -> None:
+    """Its parameter, not the name of that."""
+    with pytest.raises(TypeError, match="Change: variable must be a Variable, got 'system'"):
+        Change("system", "one", "two")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="Change: after must be a text, got the list"):
+        Change(nn.Parameter("one", role="system"), "one", ["two"])  # type: ignore[arg-type]
+
+
+def test_lists_in_a_decision_are_taken_and_kept_as_the_record_has_them() -> None:
+    """pydantic warned of each of them when the step was written down."""
+    made = Decision(1, "count", examples=["ant"], scores=[1, None], problems=[])  # type: ignore[arg-type]
+    assert made == Decision(1, "count", examples=("ant",), scores=(1, None))

@@ -12,6 +12,7 @@ from textgrad_engine.attributes import attributes_told
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.callables import check_method
+from textgrad_engine.checks import check
 from textgrad_engine.errors import ReturnError
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.change import Change
@@ -46,6 +47,9 @@ class Decision:
         lost: whether it came to nothing because of these.
         more: whether more decisions follow about proposals that were made at the same time.
         vain: whether something was asked for, and nothing new was in it that could be tried.
+
+    Raises:
+        TypeError: one of these is of another kind.
     """
 
     number: int
@@ -62,6 +66,11 @@ class Decision:
     lost: bool = False
     more: bool = False
     vain: bool = False
+
+    def __post_init__(self) -> None:
+        check(Decision, vars(self))
+        for name in ("examples", "scores", "changes", "edits", "problems"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
 
 
 _NEEDED = {
