@@ -37,7 +37,10 @@ ROWS = [{"text": "a", "target": "a"}]
     [
         (lambda: tg.Variable("a", role_description="prompt"), "Variable() has no argument 'role_description'; here"),
         (lambda: tg.Variable("a", value="a"), "Variable() has no argument 'value'; here it is 'data'"),
-        (lambda: tg.Variable(value="a"), "missing 1 required positional argument: 'data'"),
+        (lambda: tg.Variable(value="a"), "Variable() has no argument 'value'; here it is 'data'"),
+        (lambda: tg.Variable(value="a", role_description="b"), "Variable() has no argument 'value'; here it is 'data'"),
+        (lambda: tg.Variable(role="a"), "missing 1 required positional argument: 'data'"),
+        (lambda: nn.Parameter(value="a"), "Parameter() has no argument 'value'; here it is 'data'"),
         (lambda: nn.Parameter("a", role_desc="prompt"), "Parameter() has no argument 'role_desc'; here it is 'role'"),
         (lambda: nn.Parameter("a", requires_opt=True), "here it is 'requires_grad'"),
         (lambda: optim.TGD(parameters=[prompt()]), "TGD() has no argument 'parameters'; here it is 'params'"),

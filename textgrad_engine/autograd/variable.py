@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Never
@@ -27,6 +28,9 @@ from textgrad_engine.autograd.value import Scalar, Value, as_flag, as_role, chec
 from textgrad_engine.dispatch import Call, aside
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.keywords import names_told, unknown_name
+
+_LEFT_OUT: Any = object()
+"""In the place of the data where it was given by another name, or not at all."""
 
 
 class Variable(Operators):
@@ -77,8 +81,9 @@ class Variable(Operators):
         cls._adds = bool(cls.__dictoffset__) or cls.__basicsize__ > Variable.__basicsize__
 
     def __init__(self, data: Any, role: str = "", requires_grad: bool = False, **elsewhere: Never) -> None:
-        if elsewhere:  # not by `names_told`, which would make each a fifth slower to make
-            raise TypeError(unknown_name(Variable.__init__, (self,), elsewhere))
+        if elsewhere or data is _LEFT_OUT:  # not by `names_told`, which would make each a fifth slower to make
+            missing = "Variable.__init__() missing 1 required positional argument: 'data'"
+            raise TypeError(unknown_name(Variable.__init__, (self,), elsewhere) or missing)
         self._data: Any = data if type(data) is str and data.isascii() else checked(data)
         self._role: str | None = role if type(role) is str else as_role(role)
         self._requires_grad = requires_grad if requires_grad is False else as_flag(requires_grad, "requires_grad")
@@ -383,6 +388,11 @@ class Variable(Operators):
         leaf = self if self._origin is None else self._origin
         return leaf._accumulator is not None and leaf._accumulator() is node
 
+
+# Python misses `data` before it looks at names, so who gives it by that of another library would not hear what it is
+# called here. For type checkers, and for who looks at the signature, it has no default.
+Variable.__init__.__signature__ = inspect.signature(Variable.__init__)  # type: ignore[attr-defined]
+Variable.__init__.__defaults__ = (_LEFT_OUT, "", False)
 
 pytree.add_leaf_type(Variable)
 
