@@ -19,11 +19,19 @@ BROKEN = {
     "csv open quote": ("a.csv", 'a,b\n1,2\n"x,2\n', ":3: not CSV"),
     "csv quote inside": ("a.csv", 'a,b\n"x"y,2\n', ":2: not CSV"),
     "csv column twice": ("a.csv", "\na,b, a\n1,2,3\n", ":2: the header names 'a' twice, as columns 1 and 3"),
+    "csv columns of white space": ("a.csv", " , \nx,y\n", ":1: column 1 of the header has no name"),
     "csv column without a name": ("a.csv", "a,,c\n1,2,3\n", ":1: column 2 of the header has no name"),
     "csv with semicolons, narrow row": ("a.csv", "a;b\n1,5\n", ":2: .* write a semicolon for each that"),
     "csv with bars, narrow row": ("a.csv", "a|b\n1,5\n", ":2: .* write a bar for each that"),
     "csv behind its separator": ("a.csv", "sep=;\na;b\n1;2\n1;2;3\n", ":4: the row has 3 fields"),
     "tabs, narrow row": ("a.tsv", "a\tb\n1,5\n", ":2: .* write a tab for each that"),
+    "csv field below no name": (
+        "a.csv",
+        "a;b;;\n1;2;;\n1;2;;x\n",
+        ":3: column 4 has 'x' .* no name in the header; name",
+    ),
+    "csv wide row beside empty columns": ("a.csv", "a,b,\n1,2,,\n", ":2: the row has 4 fields, the header has 3"),
+    "csv narrow row beside empty columns": ("a.csv", "a,b,,\n1\n", ":2: the row has 1 field, the header has 2"),
 }
 
 
@@ -67,6 +75,15 @@ def test_a_name_in_quotes_separates_nothing(put: Put) -> None:
     assert list(load(put("a.csv", '"x, y";b\n1,2;3\n'))) == [{"x, y": "1,2", "b": "3"}]
     assert list(load(put("b.csv", '"x; y"\n"1;2"\n'))) == [{"x; y": "1;2"}]
     assert list(load(put("c.csv", '"x\ny, z";b\n1,2;3\n'))) == [{"x\ny, z": "1,2", "b": "3"}]
+
+
+@pytest.mark.parametrize("row", ["1;2;;", "1;2;", "1;2"])
+def test_empty_columns_behind_the_last_one_are_none(row: str, put: Put) -> None:
+    """A spreadsheet writes them where somebody has deleted what was there, in all rows or in the first ones alone."""
+    assert list(load(put("a.csv", f"\ufeffa;b;;\r\nx;y;;\r\n{row}\r\n;;;\r\n"))) == [
+        {"a": "x", "b": "y"},
+        {"a": "1", "b": "2"},
+    ]
 
 
 @pytest.mark.timeout(30)

@@ -32,6 +32,7 @@ def csv_rows(path: Path, raw: bytes) -> Iterator[Row]:
         text.readline()
     reader = csv.reader(text, strict=True, delimiter=between)
     header: list[str] | None = None
+    width = 0
     line = first + 1
     try:
         for fields in _with_long_fields(reader, len(raw)):
@@ -39,24 +40,39 @@ def csv_rows(path: Path, raw: bytes) -> Iterator[Row]:
                 line = first + reader.line_num + 1
                 continue
             if header is None:
-                header = _header(path, line, fields)
-            elif len(fields) != len(header):
-                mark, quoted = _SEPARATORS[between], 'in double quotes (" as "")'
-                repair = (
-                    f"put fields that hold a {mark} or a line break {quoted}"
-                    if len(fields) > len(header)
-                    else f"write a {mark} for each that is empty, and put fields that hold a line break {quoted}"
-                )
-                raise DataError(
-                    f"{path}:{line}: the row has {len(fields)} {'field' if len(fields) == 1 else 'fields'}, the header "
-                    f"has {len(header)}; {repair}"
-                )
+                header, width = _header(path, line, fields), len(fields)
             else:
+                _check_fits(path, line, fields, header, width, between)
                 yield dict(zip(header, fields)), line
             line = first + reader.line_num + 1
     except csv.Error as error:
         hint = 'inside of a quoted field, write " as ""'
         raise DataError(f"{path}:{line}: not CSV: {error}; {hint}") from error
+
+
+def _check_fits(path: Path, line: int, fields: list[str], header: list[str], width: int, between: str) -> None:
+    """Check that a row has a field for each name, and behind these nothing but as many empty ones as the header has.
+
+    Raises:
+        DataError: it has fewer, or more, or a field where the header names none.
+    """
+    if not len(header) <= len(fields) <= width:
+        mark, quoted = _SEPARATORS[between], 'in double quotes (" as "")'
+        repair = (
+            f"put fields that hold a {mark} or a line break {quoted}"
+            if len(fields) > width
+            else f"write a {mark} for each that is empty, and put fields that hold a line break {quoted}"
+        )
+        raise DataError(
+            f"{path}:{line}: the row has {len(fields)} {'field' if len(fields) == 1 else 'fields'}, the header "
+            f"has {width if len(fields) > width else len(header)}; {repair}"
+        )
+    for position, field in enumerate(fields[len(header) :], len(header) + 1):
+        if field:
+            raise DataError(
+                f"{path}:{line}: column {position} has {field!r:.40} in this row, and no name in the header; name it, "
+                "or take it out"
+            )
 
 
 def _with_long_fields(rows: Iterator[list[str]], most: int) -> Iterator[list[str]]:
@@ -99,7 +115,14 @@ def _first_row(raw: bytes) -> tuple[int, str]:
 
 
 def _header(path: Path, line: int, fields: list[str]) -> list[str]:
+    """The names of the columns, without the empty ones that spreadsheets leave behind the last column.
+
+    Raises:
+        DataError: one has no name, or the name of another.
+    """
     names = [composed(field.strip()) for field in fields]
+    while len(names) > 1 and not names[-1]:
+        names.pop()
     places: dict[str, int] = {}
     for position, name in enumerate(names, 1):
         if not name:
