@@ -19,6 +19,7 @@ BROKEN = {
     "csv open quote": ("a.csv", 'a,b\n1,2\n"x,2\n', ":3: not CSV"),
     "csv quote inside": ("a.csv", 'a,b\n"x"y,2\n', ":2: not CSV"),
     "csv column twice": ("a.csv", "\na,b, a\n1,2,3\n", ":2: the header names 'a' twice, as columns 1 and 3"),
+    "csv header once more": ("a.csv", "a,b\n1,2\n\ufeffa, b\n3,4\n", ":3: the header stands here once more, .*; take"),
     "csv columns of white space": ("a.csv", " , \nx,y\n", ":1: column 1 of the header has no name"),
     "csv column without a name": ("a.csv", "a,,c\n1,2,3\n", ":1: column 2 of the header has no name"),
     "csv with semicolons, narrow row": ("a.csv", "a;b\n1,5\n", ":2: .* write a semicolon for each that"),
@@ -75,6 +76,23 @@ def test_a_name_in_quotes_separates_nothing(put: Put) -> None:
     assert list(load(put("a.csv", '"x, y";b\n1,2;3\n'))) == [{"x, y": "1,2", "b": "3"}]
     assert list(load(put("b.csv", '"x; y"\n"1;2"\n'))) == [{"x; y": "1;2"}]
     assert list(load(put("c.csv", '"x\ny, z";b\n1,2;3\n'))) == [{"x\ny, z": "1,2", "b": "3"}]
+
+
+@pytest.mark.parametrize(
+    ("content", "row"),
+    [
+        ("Betrag (EUR, netto);Text\n1,50;gut, ja\n", {"Betrag (EUR, netto)": "1,50", "Text": "gut, ja"}),
+        ("Name, Vorname;Text|Art\n\n;\nRoth, Eva;x\n", {"Name, Vorname": "Roth, Eva", "Text|Art": "x"}),
+        ("a, or b\tc; d\n1\t3\n", {"a, or b": "1", "c; d": "3"}),
+        ('a;b,c\n"x\n;y",2\n', {"a;b": "x\n;y", "c": "2"}),
+        ("a;b,c\n1;2,3\n", {"a;b": "1;2", "c": "3"}),
+    ],
+)
+def test_a_name_that_holds_another_separator_is_told_by_the_row_below_it(
+    content: str, row: dict[str, str], put: Put
+) -> None:
+    """A spreadsheet that puts semicolons between columns writes a comma in a name without quotes."""
+    assert list(load(put("a.csv", content))) == [row]
 
 
 @pytest.mark.parametrize("row", ["1;2;;", "1;2;", "1;2"])

@@ -17,6 +17,8 @@ from textgrad_engine.slots import composed
 _limit = threading.Lock()
 _SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _MOST_OF_A_HEADER = 100
+_LOOKED_AT = 20
+"""So many rows tell what separates columns where the header has several of the marks."""
 
 
 def csv_rows(path: Path, raw: bytes) -> Iterator[Row]:
@@ -32,7 +34,7 @@ def csv_rows(path: Path, raw: bytes) -> Iterator[Row]:
         text.readline()
     reader = csv.reader(text, strict=True, delimiter=between)
     header: list[str] | None = None
-    width = 0
+    width, names = 0, list[str]()
     line = first + 1
     try:
         for fields in _with_long_fields(reader, len(raw)):
@@ -40,7 +42,12 @@ def csv_rows(path: Path, raw: bytes) -> Iterator[Row]:
                 line = first + reader.line_num + 1
                 continue
             if header is None:
-                header, width = _header(path, line, fields), len(fields)
+                header, width, names = _header(path, line, fields), len(fields), _as_names(fields)
+            elif _as_names(fields) == names:
+                raise DataError(
+                    f"{path}:{line}: the header stands here once more, as where tables were put together; take the "
+                    "line out"
+                )
             else:
                 _check_fits(path, line, fields, header, width, between)
                 yield dict(zip(header, fields)), line
@@ -48,6 +55,11 @@ def csv_rows(path: Path, raw: bytes) -> Iterator[Row]:
     except csv.Error as error:
         hint = 'inside of a quoted field, write " as ""'
         raise DataError(f"{path}:{line}: not CSV: {error}; {hint}") from error
+
+
+def _as_names(fields: list[str]) -> list[str]:
+    """Fields as names; a byte order mark within is that of a file that another was put behind."""
+    return [field.strip("\ufeff ") for field in fields]
 
 
 def _check_fits(path: Path, line: int, fields: list[str], header: list[str], width: int, between: str) -> None:
@@ -97,7 +109,8 @@ def _first_row(raw: bytes) -> tuple[int, str]:
     """How many lines come before the header, and what stands between columns.
 
     Spreadsheets write semicolons where a comma stands in numbers, and some a line "sep=;" before the header. What is
-    in the header outside of quotes tells; a name that has a semicolon in it stands in quotes.
+    in the header outside of quotes tells. Where that is several of the marks, as in a name with a comma, it is the
+    first one by which the rows below have as many fields as the header.
     """
     lines = io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8", newline="")
     for number, ended in enumerate(lines):
@@ -110,8 +123,19 @@ def _first_row(raw: bytes) -> tuple[int, str]:
                     break
                 line += more  # a name may be written on several lines
             bare = re.sub(r'"(?:[^"]|"")*"?', "", line).strip()
-            return 0, next((mark for mark in _SEPARATORS if mark in bare), ",")
+            marks = [mark for mark in _SEPARATORS if mark in bare] or [","]
+            return 0, next((mark for mark in marks if len(marks) == 1 or _fits(raw, mark)), marks[0])
     return 0, ","
+
+
+def _fits(raw: bytes, mark: str) -> bool:
+    """Whether the first rows of a table have one number of fields, where the mark separates these."""
+    text = io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8", newline="")
+    rows = _with_long_fields(csv.reader(text, strict=True, delimiter=mark), len(raw))
+    try:
+        return len({len(fields) for fields in itertools.islice(filter(any, rows), 1 + _LOOKED_AT)}) == 1
+    except csv.Error:
+        return False
 
 
 def _header(path: Path, line: int, fields: list[str]) -> list[str]:

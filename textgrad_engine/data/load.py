@@ -25,9 +25,9 @@ def load(path: str | Path, *, images: Sequence[str] = (), detail: Detail | None 
 
     Files are UTF-8, with or without a byte order mark. Blank lines are skipped. Every value of a CSV file is a
     string, and a row of nothing but empty fields is a blank line, as columns behind the last name are none where they
-    are empty; where its header has no comma between names, its columns are separated by semicolons, as spreadsheets
-    write them in many countries, by tabs or by bars; those of a TSV file are by tabs. Names of columns are composed
-    (Unicode's NFC), so that a slot that looks the same is the same.
+    are empty; where its header has no comma, or has one in a name, its columns are separated by semicolons, as
+    spreadsheets write them in many countries, by tabs or by bars; those of a TSV file are by tabs. Names of columns are
+    composed (Unicode's NFC), so that a slot that looks the same is the same.
 
     Args:
         path: the file.
