@@ -45,6 +45,28 @@ BROKEN = {
         '{"n": 1, "data": [{"a": 1}]}',
         ":1: .*has one in 'data'; write that list",
     ),
+    "json of columns": (
+        "a.json",
+        '{"text": ["x", "y"], "target": ["a", "b"]}',
+        r":1: .*this is an object of columns; .*read_json\('a.json'\).to_json\('a.jsonl', orient='records', lines=True",
+    ),
+    "json of columns by number": (
+        "a.json",
+        '{"text": {"0": "x", "7": "y"}, "target": {"0": "a", "7": "b"}}',
+        ":1: .*this is an object of columns; pandas",
+    ),
+    "json of rows by number": (
+        "a.json",
+        '{"0": {"a": 1}, "1": {"a": 2}}',
+        ":1: .*has a row in each field; write these",
+    ),
+    "json of rows by name": (
+        "a.json",
+        '{"t1": {"a": 1}, "t2": {"a": 2}}',
+        ":1: .*has a row in each field; write these",
+    ),
+    "json that is a row": ("a.json", '{"tags": ["x"], "text": "y"}', ":1: .*got an object; if each line is one"),
+    "json that is a row of objects": ("a.json", '{"user": {"a": 1}, "bot": {"b": 2}}', ":1: .*got an object; if each"),
     "jsonl object over lines": ("a.jsonl", '{"a":\n1}\n', ":1: column 6: .*one whole object on each line"),
     "jsonl is a list": ("a.jsonl", '[\n{"a": 1}\n]', r":1: .*name the file \.json"),
     "jsonl list in one line": ("a.jsonl", '[{"a": 1}]', r":1: .*name the file \.json"),

@@ -70,6 +70,8 @@ def json_rows(path: Path, raw: bytes) -> Iterator[Row]:
                 f"{path}:{_line(text, at)}: a .json file is a list of objects, and this is an object that has one in "
                 f"{field!r}; write that list alone into the file"
             )
+        if held := _table_inside(text, path):
+            raise DataError(f"{path}:{_line(text, at)}: a .json file is a list of objects, and this is {held}")
         what = "an object; if each line is one, name the file .jsonl, else" if text[at] == "{" else "something else;"
         raise DataError(f"{path}:{_line(text, at)}: a .json file is a list of objects, got {what} put it in [ ]")
     line, start = 1, 0
@@ -109,6 +111,27 @@ def _list_inside(text: str) -> str:
         return ""
     fields = whole.items() if isinstance(whole, dict) else ()
     return next((name for name, held in fields if isinstance(held, list) and held and isinstance(held[0], dict)), "")
+
+
+def _table_inside(text: str, path: Path) -> str:
+    """What an object is whose fields are the columns of a table, or its rows, with the repair; "" for any other."""
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    fields = list(whole.values()) if isinstance(whole, dict) else []
+    if len(fields) > 1 and all(isinstance(held, list) and len(held) == len(fields[0]) for held in fields):
+        return _OF_COLUMNS.format(path.name, path.with_suffix(".jsonl").name)
+    if len(fields) > 1 and all(isinstance(held, dict) and held and held.keys() == fields[0].keys() for held in fields):
+        if all(map(str.isdecimal, fields[0])):
+            return _OF_COLUMNS.format(path.name, path.with_suffix(".jsonl").name)
+        return "an object that has a row in each field; write these alone into the file, as a list"
+    return ""
+
+
+_OF_COLUMNS = (
+    "an object of columns; pandas.read_json({!r}).to_json({!r}, orient='records', lines=True) makes a file of its rows"
+)
 
 
 def _why(error: json.JSONDecodeError) -> str:
