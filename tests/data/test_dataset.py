@@ -34,6 +34,15 @@ def test_the_row_that_lacks_a_column_is_named() -> None:
         tickets().require("queue")
 
 
+def test_a_name_is_suggested_for_a_column_that_a_row_lacks_where_other_rows_do_not_have_it() -> None:
+    """`text` is near `target`, and a column that all rows have is no misspelled one."""
+    with pytest.raises(DataError, match="it has id, text; add the column, or take the row out"):
+        Dataset([{"id": 1, "text": "x", "target": "a"}, {"id": 2, "text": "y"}]).require("target")
+    rows = [{"text": "x", "queue": "one"}, {"text": "y", "queu": "one"}, {"text": "z", "queu": "one"}]
+    with pytest.raises(DataError, match=r"example 1: .*; did you mean 'queu'"):
+        Dataset(rows).require("queue")
+
+
 def test_the_row_where_a_column_is_null_is_named() -> None:
     """Null is no value."""
     with pytest.raises(DataError, match=r"train\.jsonl:5: column 'text' is null"):

@@ -109,9 +109,11 @@ class Dataset(Sequence[Example]):
                 )
             for index, row in enumerate(self._rows):
                 if column not in row:
+                    others = {name for other in self._rows if column in other for name in other}
                     raise DataError(
                         f"{self.where(index)}: this row has no column {column!r}; it has {listed(row)}"
-                        f"{suggest(column, row)}; add the column, or take the row out"
+                        f"{suggest(column, [name for name in row if name not in others])}; add the column, or take the "
+                        "row out"
                     )
                 if row[column] is None and not null:
                     raise DataError(
