@@ -145,6 +145,12 @@ def test_names_are_suggested_whatever_their_case() -> None:
     assert suggest("zzz", ["ticket"]) == ""
 
 
+def test_text_is_no_slip_for_target() -> None:
+    """Most tables have the one, and the other is what is looked for where nobody names a column."""
+    assert suggest("target", ["text", "label"]) == ""
+    assert suggest("target", ["text", "taget"]) == "; did you mean 'taget'?"
+
+
 def test_what_a_dataset_is_is_seen_at_a_glance() -> None:
     """The repr names file, size and columns."""
     assert repr(tickets()) == "Dataset('train.jsonl', 3 examples, columns: id, text, queue)"

@@ -389,8 +389,12 @@ _MOST_NAMES = 20
 _LONGEST_NAME = 60
 
 
+_NEAR = 0.61
+"""So near a name is suggested, by difflib's ratio; ``text`` and ``target`` have one of 0.6."""
+
+
 def suggest(word: str, options: Iterable[str]) -> str:
     """The end of a message: ``"; did you mean 'x'?"`` when one of the options is near, else nothing."""
     folded = {option.casefold(): option for option in options}
-    near = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=_NEAR)
     return f"; did you mean {folded[near[0]]!r}?" if near else ""
