@@ -381,6 +381,25 @@ def test_answers_with_commas_stand_in_lines_of_their_own(init: Init) -> None:
     assert "which is one of these:\n- food, drink\n- other\nAnswer with" in first
 
 
+@pytest.mark.parametrize(
+    "other", ["\u00e9tude ", "e\u0301tude", "\u00e9tude\u00a0", "\u00e9tude\r\n", "\ufeff\u00e9tude"]
+)
+def test_answers_that_exact_match_takes_for_one_are_one_in_the_prompt(init: Init, other: str) -> None:
+    """Cells of spreadsheets end in white space, and letters with signs come from several programs."""
+    rows = [{"a": n, "kind": ("\u00e9tude", other, "other", "other")[n % 4]} for n in range(9)]
+    assert init(rows, "--target", "kind", *MODEL).exit_code == 0
+    first = Path("task/prompt.txt").read_text(encoding="utf-8")
+    assert first.splitlines()[1] == "Give the kind, which is one of: other, \u00e9tude."
+
+
+@pytest.mark.parametrize("answer", ["\U0001f469\u200d\U0001f4bb", "\u0646\u0645\u06cc\u200c\u062f\u0627\u0646\u0645"])
+def test_answers_with_joiners_are_named(init: Init, answer: str) -> None:
+    """Persian is written with them, and emoji of several are made of them."""
+    rows = [{"a": n, "kind": (answer, "other")[n % 2]} for n in range(9)]
+    assert init(rows, "--target", "kind", *MODEL).exit_code == 0
+    assert answer in Path("task/prompt.txt").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("answer", ["{kind}", "{a}", "two\nlines"])
 def test_answers_that_would_change_the_prompt_are_not_named_in_it(init: Init, answer: str) -> None:
     """One in braces would be a slot, and train would refuse the folder that was just made."""

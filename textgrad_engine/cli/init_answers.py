@@ -15,8 +15,10 @@ from textgrad_engine.cli.config_data import not_compared
 from textgrad_engine.data import Dataset
 from textgrad_engine.data.overlap import letters_in
 from textgrad_engine.errors import DataError
+from textgrad_engine.ops.alike import plain
 from textgrad_engine.ops.evaluators import written
 from textgrad_engine.ops.extract import last_match
+from textgrad_engine.report.printing import JOINERS
 from textgrad_engine.report.words import plural
 from textgrad_engine.slots import slots_of
 
@@ -28,6 +30,10 @@ LONG = 60
 
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _NUMBER = re.compile(rf"{_WHOLE.pattern}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+def _can_be_listed(label: str) -> bool:
+    return bool(label) and all(c.isprintable() or c in JOINERS for c in label) and not slots_of(label)
 
 
 @dataclass(frozen=True)
@@ -67,11 +73,15 @@ class Answer:
     @property
     def labels(self) -> list[str]:
         """The values that it is a choice among, as far as they can be listed; empty where it is none."""
-        times = Counter(written(value) for value in self.values if value is not None and not not_compared(value))
+        times = self._times
         if not times or len(times) > LABELS or min(times.values()) == 1:
             return []
-        plain = all(label.strip() and label.isprintable() and not slots_of(label) for label in times)
-        return sorted(times) if plain else []
+        return sorted(times) if all(map(_can_be_listed, times)) else []
+
+    @property
+    def _times(self) -> Counter[str]:
+        """How often each value is there that exact match tells from others."""
+        return Counter(plain(written(value)) for value in self.values if value is not None and not not_compared(value))
 
     @property
     def parts(self) -> Answer | None:
