@@ -32,7 +32,8 @@ _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _NUMBER = re.compile(rf"{_WHOLE.pattern}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
-def _can_be_listed(label: str) -> bool:
+def can_be_listed(label: str) -> bool:
+    """Whether a prompt can name an answer in a line with others."""
     return bool(label) and all(c.isprintable() or c in JOINERS for c in label) and not slots_of(label)
 
 
@@ -73,13 +74,13 @@ class Answer:
     @property
     def labels(self) -> list[str]:
         """The values that it is a choice among, as far as they can be listed; empty where it is none."""
-        times = self._times
+        times = self.times
         if not times or len(times) > LABELS or min(times.values()) == 1:
             return []
-        return sorted(times) if all(map(_can_be_listed, times)) else []
+        return sorted(times) if all(map(can_be_listed, times)) else []
 
     @property
-    def _times(self) -> Counter[str]:
+    def times(self) -> Counter[str]:
         """How often each value is there that exact match tells from others."""
         return Counter(plain(written(value)) for value in self.values if value is not None and not not_compared(value))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from textgrad_engine.cli.init_files import TOOLS_FILE
 from textgrad_engine.cli.init_images import looks_like_images
+from textgrad_engine.cli.init_labels import at_odds_in_words, labels_in_words, names_in_words
 from textgrad_engine.cli.init_task import Task
 from textgrad_engine.cli.leaks import leaks_in_words
 from textgrad_engine.cli.output import width
@@ -18,7 +19,7 @@ from textgrad_engine.store.files import typed
 
 
 def remarks_on(task: Task, prompt: str) -> list[str]:
-    """What was made of columns, chats and the user's own prompt that nobody may have expected.
+    """What was made of columns, chats, answers and the user's own prompt that nobody may have expected.
 
     Args:
         task: what the folder is made of.
@@ -29,6 +30,9 @@ def remarks_on(task: Task, prompt: str) -> list[str]:
         *_of_images(task),
         *_of_chats(task),
         *braces_in_words(prompt, task.shown),
+        *names_in_words(task),
+        *labels_in_words(task),
+        *at_odds_in_words(task),
     ]
 
 

@@ -72,7 +72,7 @@ def members_of(rows: Subset[Any], clusters: str | None, together: Sequence[str])
     seen: dict[str, int] = {}
     for index, row in enumerate(rows):
         keys = [] if clusters is None else [f"cluster {row[clusters]}"]
-        for key in [*keys, *([f"equal {_key(row, together)}"] if together else [])]:
+        for key in [*keys, *([f"equal {key_of(row, together)}"] if together else [])]:
             one, other = sorted((root(seen.setdefault(key, index)), root(index)))
             first[other] = one
     members: dict[int, list[int]] = {}
@@ -112,18 +112,19 @@ def examples_in_both(first: Dataset, second: Dataset, columns: Sequence[str]) ->
     for index, row in enumerate(first):
         if row.get("id") not in (None, ""):  # ids made up from lines may meet by chance
             ids[first.ids[index]] = index
-        inputs.setdefault(_key(row, columns), index)
+        inputs.setdefault(key_of(row, columns), index)
     found = []
     names = " and ".join(repr(column) for column in columns)
     for index, row in enumerate(second):
-        if columns and (other := inputs.get(_key(row, columns))) is not None:
+        if columns and (other := inputs.get(key_of(row, columns))) is not None:
             found.append(f"{second.where(index)} has the same {names} as {first.where(other)}")
         elif row.get("id") not in (None, "") and (other := ids.get(second.ids[index])) is not None:
             found.append(f"{second.where(index)} has the same id {second.ids[index]!r} as {first.where(other)}")
     return found
 
 
-def _key(row: dict[str, object], columns: Sequence[str]) -> str:
+def key_of(row: dict[str, object], columns: Sequence[str]) -> str:
+    """A text that is the same for examples which are equal in these fields."""
     return json.dumps([row.get(column) for column in columns], sort_keys=True, default=repr)
 
 
