@@ -559,6 +559,22 @@ def test_a_column_that_is_misspelt_in_the_seed_prompt_is_told_of(
     assert [f"{{{name}}}" in each and "config.toml:4: [program] system" in each for each in said] == [True] * told
 
 
+def test_empty_clusters_are_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A cell of a table that says nothing is one cluster with all others that do not, and makes intervals wide."""
+    (tmp_path / "task").mkdir()
+    folder = tmp_path / "task"
+    (folder / "docs.csv").write_text("ticket,target,doc\na,x,d1\nb,x,\nc,x, \nd,x,d2\n", encoding="utf-8")
+    (folder / "config.toml").write_text(
+        'program = { system = "Sort.", user = "{ticket}" }\ndata = { train = "docs.csv", clusters = "doc" }\n'
+        'models = { forward = "simulated/tickets" }\n',
+        encoding="utf-8",
+    )
+    read_data(load_config(folder))
+    [said] = [record.getMessage() for record in caplog.records]
+    assert "docs.csv: the column 'doc' is empty in 2 rows, which count as one cluster; give each that stands" in said
+    assert "config.toml:2: [data] clusters asks for it" in said
+
+
 def test_a_test_split_is_optional(tmp_path: Path) -> None:
     """Without one there is none."""
     assert read_data(load_config(project(tmp_path, change('test = "test.csv"\n', ""))))[2] is None

@@ -140,6 +140,7 @@ def check_columns(config: Config, dataset: Dataset) -> None:
             dataset.require(column, null=(column, keys) in nullable)
         except DataError as error:
             raise DataError(f"{error} ({_asked_by(config, *keys)})") from None
+    _tell_of_empty_clusters(config, dataset)
     for column in (*required, *optional) if slots else ():
         for index, row in enumerate(dataset):
             if why := no_text(row.get(column)):
@@ -154,6 +155,21 @@ def check_columns(config: Config, dataset: Dataset) -> None:
         has_own = metric.kind == "rubric" and metric.criteria is None
         if metric.kind in ("exact_match", "json_match") or has_own or (function is not None and needs_two(function)):
             _check_targets(config, dataset, where, metric)
+
+
+def _tell_of_empty_clusters(config: Config, dataset: Dataset) -> None:
+    """Say that rows which name no cluster are one, as in tables of texts they are not null."""
+    column = config.data.clusters
+    empty = 0 if column is None else sum(not str(row[column]).strip() for row in dataset)
+    if empty > 1:
+        _log.warning(
+            "%s: the column %r is empty in %d rows, which count as one cluster; give each that stands for itself a "
+            "value of its own (%s)",
+            dataset.path,
+            column,
+            empty,
+            _asked_by(config, "data", "clusters"),
+        )
 
 
 def _check_parts(config: Config, dataset: Dataset) -> None:
