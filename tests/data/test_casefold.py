@@ -5,6 +5,7 @@ import pytest
 from textgrad_engine.data.casefold import folded
 from textgrad_engine.data.overlap import overlap
 from textgrad_engine.optim.contracts import Forbids
+from textgrad_engine.optim.contracts.detect import language_of
 from textgrad_engine.optim.rebase import fold
 
 DIFFERENT = [("x2", "x²"), ("H2O", "H₂O"), ("11/2", "1½"), ("1", "①"), ("m2", "㎡")]
@@ -21,11 +22,20 @@ def test_powers_indices_and_fractions_are_not_the_digits_they_are_made_of(one, o
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("É", "e\u0301"), ("\uff21", "a"), ("\ufb01x", "Fix"), ("\u0130", "i"), ("x²É", "X²e\u0301")]
-)  # fmt: skip
+    ("one", "other"),
+    [("É", "e\u0301"), ("\uff21", "a"), ("\ufb01x", "Fix"), ("\u0130", "i"), ("\u0131", "I"), ("x²É", "X²e\u0301")],
+)
 def test_encodings_widths_and_case_make_no_difference(one, other):
     """So that nobody gets past a forbidden phrase by writing it in wide letters."""
     assert folded(one) == folded(other)
+
+
+def test_a_word_of_turkish_in_capitals_is_the_same_word():
+    """Its capital of the letter without a dot is the I of other languages, and nobody knows which one a text is in."""
+    assert Forbids(["\u0131s\u0131t\u0131c\u0131"]).problem("", "ISITICI VAR MI?")
+    again = overlap([{"q": "KIZ YANITLADI"}], [{"q": "K\u0131z yan\u0131tlad\u0131"}])
+    assert [found.kind for found in again] == ["exact"]
+    assert language_of("Bu soruya yan\u0131t verme, ne olursa olsun; bunu asla yapma ve sus.") == "tr"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from textgrad_engine.data.casefold import folded
 from textgrad_engine.optim.contracts.common_words import COMMON_WORDS
 from textgrad_engine.optim.words import words_of
 
@@ -74,7 +75,7 @@ _CHINESE = re.compile(
 )
 
 _WORDS = {
-    script: {language: frozenset(words.split()) for language, words in languages.items()}
+    script: {language: frozenset(folded(words).split()) for language, words in languages.items()}
     for script, languages in COMMON_WORDS.items()
 }
 
