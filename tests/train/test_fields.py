@@ -84,6 +84,16 @@ def test_a_missing_slot_of_a_chat_completion_is_a_missing_field() -> None:
     assert pick({"a": "x", "b": "y", "target": "z"}, "t1") == {"a": "x", "b": "y"}
 
 
+def test_a_field_in_braces_that_no_slot_can_be_called_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A spreadsheet calls its columns as it likes, and what stands in these braces goes to the model as text."""
+    program = nn.ChatCompletion("{q}", system="It is of {Kunde (neu)}, {{Text}} and {Text (de)}. {x y}")
+    for name in ("t1", "t2"):
+        assert fields_named_by(program)({"q": "x", "Text (de)": "y"}, name) == {"q": "x"}
+    [said] = [record.getMessage() for record in caplog.records]
+    assert "{Text (de)} goes to the model as text, though the examples have such a field: a slot's name is" in said
+    assert "rename the field" in said
+
+
 def test_null_is_no_value_for_a_slot_of_the_system_prompt() -> None:
     """Left out, the slot itself would be sent; where the data have no such field it may be meant as it stands."""
     pick = fields_named_by(nn.ChatCompletion("{q}", system="Write to {name}."))

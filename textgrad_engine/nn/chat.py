@@ -133,6 +133,10 @@ class ChatCompletion(OneVariable):
         text = _template(self.system)
         return () if text is None else tuple([name for name in slots_of(text) if name not in self.slots])
 
+    def no_slots_of(self, names: Iterable[str]) -> list[str]:
+        """Those of the names that stand in braces in its texts and are text there, as no slot can be called so."""
+        return not_slots("".join([_template(text) or "" for text in (self.user, self.system)]), names)
+
     def extra_repr(self) -> str:
         """What it was given that is no Parameter: the texts, a model of its own, the form of answers, and tools."""
         settings = self.settings
@@ -282,7 +286,7 @@ class ChatCompletion(OneVariable):
         if unknown:
             written = "".join([_template(text) or "" for text in (self.user, self.system)])
             why = doubled(written, unknown[:1])
-            if not_slots(written, unknown[:1]):
+            if self.no_slots_of(unknown[:1]):
                 why = f"{{{unknown[0]}}} is text in it, as {SLOT_NAMES}: rename it"
             raise TypeError(
                 f"ChatCompletion: a value was given for {unknown[0]!r}, which is no slot; the user template "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -17,9 +18,11 @@ from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.conversation import is_conversation, near_miss, problem_of, turns_of
 from textgrad_engine.nn import ChatCompletion, Module, Sequential
 from textgrad_engine.ops.fillers import is_nan, unfit
-from textgrad_engine.slots import by_composed_name
+from textgrad_engine.slots import SLOT_NAMES, by_composed_name
 from textgrad_engine.train.prediction import A_COROUTINE
 from textgrad_engine.wording import told
+
+_log = logging.getLogger("textgrad_engine.train.fields")
 
 
 def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], str], dict[str, Any]]:
@@ -44,6 +47,8 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
     own = signature_of(called.forward).parameters if isinstance(called, ChatCompletion) else slots
     in_system = [field for field in optional if field in slots and field not in own]  # sent as they stand if left out
 
+    seen = set[tuple[str, ...]]()
+
     def problem_with(field: str, value: Any) -> str:
         if not is_conversation(value):
             return ""
@@ -53,6 +58,10 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
 
     def pick(example: dict[str, Any], name: str) -> dict[str, Any]:
         example = composed_fields(example, name)
+        if isinstance(called, ChatCompletion) and (names := tuple(example)) not in seen:
+            seen.add(names)
+            for field in called.no_slots_of([each for each in names if isinstance(each, str)]):
+                _tell_of_braces(field)
         for field in required:
             if example.get(field) is None:
                 whole = len(required) == 1 and field not in example and not suggest(field, example)
@@ -71,6 +80,16 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
         return {field: example[field] for field in given}
 
     return pick
+
+
+@functools.lru_cache(maxsize=64)  # once, as it is so for all examples and candidates of a run
+def _tell_of_braces(field: str) -> None:
+    _log.warning(
+        "{%s} goes to the model as text, though the examples have such a field: %s; rename the field, there and in the "
+        "prompt",
+        field,
+        SLOT_NAMES,
+    )
 
 
 def refuse_unnamed(program: Callable[..., Any]) -> None:
