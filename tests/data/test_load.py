@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tracemalloc
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,17 @@ def test_a_missing_file_suggests_a_near_name(put: Put, tmp_path: Path) -> None:
         load(tmp_path / "trian.jsonl")
     with pytest.raises(DataError, match=r"no such file; the folder has train.jsonl"):
         load(tmp_path / "zzz.csv")
+
+
+def test_a_name_that_looks_the_same_is_told_apart(put: Put, tmp_path: Path) -> None:
+    """Archives from a Mac hold names in which a letter with a sign is two characters."""
+    put(unicodedata.normalize("NFD", "Gr\u00f6\u00dfen.csv"), "a,b\n1,2\n")
+    if (tmp_path / "Gr\u00f6\u00dfen.csv").exists():
+        pytest.skip("this file system takes both for one")
+    with pytest.raises(
+        DataError, match=r"no such file, but one whose name looks the same, .*: rename it, or copy its name"
+    ):
+        load(tmp_path / "Gr\u00f6\u00dfen.csv")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from textgrad_engine.data.dataset import suggest
+from textgrad_engine.slots import composed
 
 _TABLES = frozenset({".csv", ".json", ".jsonl", ".ndjson", ".tsv"})
 """The endings of files that hold examples."""
@@ -54,6 +55,11 @@ def missing_file(path: Path, offered: Callable[[Path], bool] = _is_table) -> str
     beside = sorted(path.parent.iterdir())
     other = _SPLITS - {path.stem} if path.stem in _SPLITS else frozenset()
     names = [each.name for each in beside if each.stem not in other and (each.is_file() or offered(each))]
+    if any(composed(name) == composed(path.name) for name in names):
+        return (
+            f"{path}: there is no such file, but one whose name looks the same, with its letters made of other "
+            "characters: rename it, or copy its name from the folder"
+        )
     near = suggest(path.name, names)
     if not near:
         others = [each.name for each in beside if offered(each)]
