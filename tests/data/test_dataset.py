@@ -139,6 +139,15 @@ def test_examples_are_not_all_made_for_ids_that_are_positions() -> None:
     assert len(made) == 1
 
 
+@pytest.mark.parametrize("part", [Dataset(tickets()), tickets()[1:]], ids=["Dataset", "Subset"])
+def test_a_column_is_no_position(part: Any) -> None:
+    """Tables of other libraries give a column by its name."""
+    with pytest.raises(
+        TypeError, match=r"its examples are at 0, 1, .*; a column of them is \[row\['text'\] for row in"
+    ):
+        part["text"]
+
+
 def test_names_are_suggested_whatever_their_case() -> None:
     """`Ticket` for `ticket` is the commonest slip."""
     assert suggest("TICKET", ["ticket", "queue"]) == "; did you mean 'ticket'?"

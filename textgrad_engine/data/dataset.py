@@ -80,7 +80,10 @@ class Dataset(Sequence[Example]):
     def __getitem__(self, index: int | slice) -> Example | Subset[Example]:
         if isinstance(index, slice):
             return Subset(self, range(len(self))[index])
-        return self._rows[index]
+        try:
+            return self._rows[index]
+        except TypeError as error:
+            raise _no_position(self, index, error) from None
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -183,7 +186,11 @@ class Subset(Sequence[T], Generic[T]):
     def __getitem__(self, index: int | slice) -> T | Subset[T]:
         if isinstance(index, slice):
             return Subset(self.dataset, self.indices[index])
-        return self.dataset[self.indices[index]]
+        try:
+            position = self.indices[index]
+        except TypeError as error:
+            raise _no_position(self, index, error) from None
+        return self.dataset[position]
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -226,6 +233,14 @@ class Subset(Sequence[T], Generic[T]):
                         f"{self.where(index)}: there is no value in column {column!r}; this row has {names}"
                         f"{'' if column in self.columns else suggest(column, self.columns)}"
                     )
+
+
+def _no_position(dataset: Dataset | Subset[Any], index: Any, error: TypeError) -> TypeError:
+    """What is said where a dataset is asked for something else than an example or a slice."""
+    if not isinstance(index, str):
+        return error
+    column = f"[row[{index!r}] for row in dataset]"
+    return TypeError(f"{type(dataset).__name__}: its examples are at 0, 1, …; a column of them is {column}")
 
 
 def examples_of(dataset: Iterable[T] | Examples[T]) -> Iterator[T]:
