@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
 from textgrad_engine.data import load
 
@@ -217,6 +218,18 @@ def test_all_rows_are_in_one_part_with_their_ids(init: Init) -> None:
     assert sorted(ids) == sorted(row["id"] or f"table:{n + 2}" for n, row in enumerate(rows))
 
 
+def test_rows_that_show_the_model_nothing_are_told_of(init: Init) -> None:
+    """An empty cell is a text, which is sent, and which some endpoints refuse."""
+    rows = [*tickets(9), {"ticket": "", "queue": "trust"}, {"ticket": " ", "queue": "trust"}]
+    said = " ".join(init(rows, "--target", "queue", *MODEL).stdout.split())
+    assert "In 2 rows ticket is empty, so the model is shown nothing: write what is missing, or take them out." in said
+
+
+def test_rows_that_show_the_model_something_are_not(init: Init) -> None:
+    rows = [{**row, "note": ""} for row in tickets(9)]
+    assert "is shown nothing" not in init(rows, "--target", "queue", *MODEL).stdout
+
+
 def test_few_examples_stay_together_and_go_through_folds(init: Init) -> None:
     """Of 99 examples three parts show nothing; what is printed can be typed, and says so of fewer, too."""
     done = init(tickets(99), "--target", "queue", *MODEL)
@@ -264,6 +277,19 @@ def test_what_is_said_fits_a_narrow_terminal(init: Init, monkeypatch: pytest.Mon
     done = init(tickets(9), "--target", "queue", *MODEL)
     assert max(map(len, done.stdout.splitlines())) <= 50
     assert "  textgrad-engine train task --folds 5\n" in done.stdout
+
+
+def test_wide_letters_of_a_folder_s_name_take_two_columns(init: Init, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a terminal shows them."""
+    monkeypatch.setenv("COLUMNS", "80")
+    init(tickets(120), "--target", "queue", *MODEL)
+    said = invoke("init", "\u65e5\u672c" * 8, "--data", "table.csv", "--target", "queue", *MODEL).stdout
+    assert max(cell_len(line) for line in said.splitlines()) <= 80
+
+
+def test_numbers_are_written_in_one_way(init: Init) -> None:
+    said = " ".join(init(tickets(4000), "--target", "queue", *MODEL).stdout.split())
+    assert "the 4,000 examples of table.csv: 1,200 in train, 1,200 in val, 1,600 in test." in said
 
 
 def test_equal_inputs_and_clusters_are_in_one_part(init: Init) -> None:

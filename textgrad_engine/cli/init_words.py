@@ -13,8 +13,8 @@ from textgrad_engine.cli.leaks import leaks_in_words
 from textgrad_engine.cli.output import width
 from textgrad_engine.cli.prompt_source import braces_in_words
 from textgrad_engine.data.dataset import listed
-from textgrad_engine.report.printing import wrapped
-from textgrad_engine.report.words import plural
+from textgrad_engine.report.printing import columns_of, wrapped
+from textgrad_engine.report.words import count, plural
 from textgrad_engine.store.files import typed
 
 
@@ -27,12 +27,25 @@ def remarks_on(task: Task, prompt: str) -> list[str]:
     """
     return [
         *leaks_in_words(task.leaks, task.shown),
+        *_of_nothing(task),
         *_of_images(task),
         *_of_chats(task),
         *braces_in_words(prompt, task.shown),
         *names_in_words(task),
         *labels_in_words(task),
         *at_odds_in_words(task),
+    ]
+
+
+def _of_nothing(task: Task) -> Sequence[str]:
+    """What is said of rows whose columns to be shown are all empty."""
+    empty = sum(all(isinstance(row[name], str) and not row[name].strip() for name in task.shown) for row in task.seen)
+    if not empty:
+        return []
+    shown = f"{' and '.join(task.shown)} {'is' if len(task.shown) == 1 else 'are'} empty"
+    it = "it" if empty == 1 else "them"
+    return [
+        f"In {plural(empty, 'row')} {shown}, so the model is shown nothing: write what is missing, or take {it} out."
     ]
 
 
@@ -83,7 +96,7 @@ def in_words(folder: Path, data: Path, parts: Mapping[str, int], folds: int | No
     """
     made = f"{folder} has a config, a prompt, and the {plural(sum(parts.values()), 'example')} of {data}"
     if folds is None:
-        said = [f"{made}: {', '.join([f'{number} in {name}' for name, number in parts.items()])}."]
+        said = [f"{made}: {', '.join([f'{count(number)} in {name}' for name, number in parts.items()])}."]
     else:
         said = [f"{made}, uncut, as they are few: --folds tests all of them in turn."]
     said += remarks
@@ -95,10 +108,10 @@ def in_words(folder: Path, data: Path, parts: Mapping[str, int], folds: int | No
             (f"textgrad-engine estimate {place}{dealt}", "# what it would cost"),
             (f"textgrad-engine train {place}{dealt}", "# a better prompt, if there is one"),
         ]
-    longest = max(len(line) for line, _ in steps)
+    longest = max(columns_of(line) for line, _ in steps)
     lines = [line for each in said for line in wrapped(each, min(width(), 80))]
     lines += ["", *wrapped("Look at prompt.txt and config.toml, then:", width()), ""]
-    beside = [f"  {line:{longest}}  {what}" for line, what in steps]
-    if max(map(len, beside)) > width():
+    beside = [f"  {line}{' ' * (longest - columns_of(line))}  {what}" for line, what in steps]
+    if max(map(columns_of, beside)) > width():
         beside = [each for line, what in steps for each in (f"  {what}", f"  {line}")]
     return "\n".join([*lines, *beside])

@@ -84,23 +84,23 @@ def wrapped(text: str, columns: int, first: str = "") -> list[str]:
         >>> wrapped("to be or not to be", 9, "a: ")
         ['a: to be', '   or not', '   to be']
     """
-    margin = _width(first)
+    margin = columns_of(first)
     room = max(columns - margin, 1 if 2 * margin <= columns else 20)
     lines, line, taken = list[str](), "", 0
     for word in "".join(map(_printable, text)).split():
-        wide = _width(word)
+        wide = columns_of(word)
         if line and taken + 1 + wide <= room:
             line, taken = f"{line} {word}", taken + 1 + wide
             continue
         lines += [line] if line else []
         *whole, line = _broken(word, room) if wide > room else [word]
         lines += whole
-        taken = _width(line)
+        taken = columns_of(line)
     lines += [line] if line else []
     return [(" " * margin if number else first) + line for number, line in enumerate(lines)]
 
 
-def _width(text: str) -> int:
+def columns_of(text: str) -> int:
     """Columns that a text takes."""
     if text.isascii():
         return len(text)
@@ -113,10 +113,10 @@ def _broken(word: str, room: int) -> list[str]:
     """A word that is longer than a line in lines, which are full."""
     lines, taken = [""], 0
     for letter in word:
-        taken += _width(letter)
+        taken += columns_of(letter)
         if lines[-1] and taken > room:
             lines.append("")
-            taken = _width(letter)
+            taken = columns_of(letter)
         lines[-1] += letter
     return lines
 
