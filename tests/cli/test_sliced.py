@@ -49,6 +49,14 @@ def test_a_finished_run_is_shown_by_the_answers(cli: Any, trained: tuple[Path, A
     assert total / 113 == pytest.approx(json.loads(cli("show", trained[0], "--json").stdout)["test"]["best"]["mean"])
 
 
+def test_values_that_read_alike_are_one_slice() -> None:
+    """As exact match takes them for one; rows that look the same would tell nobody which is which."""
+    rows = Dataset(
+        [{"of": of} for of in ("Gr\u00f6\u00dfe", "Gro\u0308\u00dfe ", "\ufeffGr\u00f6\u00dfe", "a\u00a0b", "a b", "")]
+    )
+    assert sliced.values_of(rows, "of") == [*["Gr\u00f6\u00dfe"] * 3, "a\u00a0b", "a b", ""]
+
+
 def test_the_page_of_a_run_has_it_where_that_is_asked_for(cli: Any, run: Callable[[], Path]) -> None:
     """A wrong column writes nothing."""
     path = run()

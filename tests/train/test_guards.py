@@ -127,6 +127,13 @@ def test_a_slice_is_named_as_the_table_has_it_or_as_python_does(value: Any) -> N
     assert Guards(floors={("vip", value): 0.5}).on(found, scale=(0, 1)).floors[0].positions == (0, 2)
 
 
+def test_a_slice_has_all_examples_whose_value_reads_as_it_is_called() -> None:
+    """A table holds letters with signs as one character or as two, and cells that end in a space."""
+    found = [{"id": str(n), "of": of} for n, of in enumerate(("Gr\u00f6\u00dfe", "Gro\u0308\u00dfe ", "Grosse"))]
+    for value in ("Gr\u00f6\u00dfe", "Gro\u0308\u00dfe"):
+        assert Guards(floors={("of", value): 0.5}).on(found, scale=(0, 1)).floors[0].positions == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("guards", "message"),
     [

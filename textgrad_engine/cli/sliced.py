@@ -11,6 +11,7 @@ from textgrad_engine.cli.output import colors, width
 from textgrad_engine.data import Dataset
 from textgrad_engine.data.dataset import listed
 from textgrad_engine.errors import RunError
+from textgrad_engine.ops.alike import plain
 from textgrad_engine.report.printing import indented, printed, styled
 from textgrad_engine.report.slices import Sliced, slices_as_json, slices_of, slices_table
 from textgrad_engine.slots import composed
@@ -46,10 +47,10 @@ def values_of(dataset: Dataset, column: str) -> list[str]:
 
 
 def _said(value: Any) -> str:
-    """A value in words: a text as it is, all else as JSON has it."""
+    """A value in words: a text as exact match compares it, all else as JSON has it."""
     if value is None:
         return "(none)"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return plain(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def of_path(path: Path, column: str, *, val: bool = False) -> Sliced:

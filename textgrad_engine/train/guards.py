@@ -13,6 +13,7 @@ from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.data.dataset import listed, suggest
 from textgrad_engine.errors import DataError
 from textgrad_engine.nn.scores import scores_between
+from textgrad_engine.ops.alike import plain
 from textgrad_engine.ops.evaluators import written
 from textgrad_engine.plain_values import is_number
 from textgrad_engine.train.guarded import RERUNS, Floor, Guarded
@@ -267,8 +268,8 @@ def _slice(rows: Sequence[Mapping[str, Any]], column: str, value: Any) -> tuple[
 
 
 def _is_called(found: Any, value: Any) -> bool:
-    """Whether a field has a value, which a config, whose keys are texts, names as JSON or as Python writes it."""
-    return str(value) in (str(found), written(found))
+    """Whether a field has a value, read as exact match does; a config names it as JSON or as Python writes it."""
+    return plain(str(value)) in (plain(str(found)), plain(written(found)))
 
 
 def _instead(column: str, rows: Sequence[Mapping[str, Any]]) -> str:
