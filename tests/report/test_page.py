@@ -188,6 +188,13 @@ def test_the_page_is_the_same_for_the_same_folder(
     assert str(tmp_path) not in first
 
 
+def test_each_line_of_a_text_is_written_in_its_own_direction(run_of: Any, result: TrainResult) -> None:
+    """A prompt may have a line in Arabic below one in English; that of the first letter would hold for both."""
+    markup = page_of(run_of(result))
+    assert "pre bdi { unicode-bidi: plaintext; }" in markup
+    assert "</summary><pre><bdi>" in markup
+
+
 def test_a_whole_run(run_of: Any, result: TrainResult) -> None:
     """Verdict, scores, remarks, lines with who asked for them, steps, cost."""
     found = page(run_of(result), openings=3)
