@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import math
 import re
@@ -79,7 +80,7 @@ class Answer:
             return []
         return sorted(times) if all(map(can_be_listed, times)) else []
 
-    @property
+    @functools.cached_property
     def times(self) -> Counter[str]:
         """How often each value is there that exact match tells from others."""
         return Counter(plain(written(value)) for value in self.values if value is not None and not not_compared(value))

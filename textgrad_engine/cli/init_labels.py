@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,9 +74,9 @@ def at_odds_in_words(task: Task) -> Iterator[str]:
     """That rows with the same inputs have different answers, and what they leave to be right."""
     if task.is_judged or any(each.are_criteria for each in task.answers.each):
         return
-    found: dict[str, Counter[str]] = {}
+    found: dict[str, Counter[tuple[str, ...]]] = {}
     for row, *answers in zip(task.seen, *(each.values for each in task.answers.each)):
-        said = json.dumps([plain(written(each)) for each in answers])
+        said = tuple([plain(written(each)) for each in answers])
         found.setdefault(key_of(row, task.shown), Counter())[said] += 1
     if odd := [each for each in found.values() if len(each) > 1]:
         rows, right = sum(each.total() for each in odd), sum(max(each.values()) for each in odd)
