@@ -66,6 +66,15 @@ def test_short_lines_are_places_as_a_whole() -> None:
     ("sentences", "between"),
     [
         (["Sort e.g. Bills into billing.", 'Say "yes."', "Version 3.5 is old!", "(See J. R. Smith.)"] * 9, " "),
+        (["Nimm auch inkl. übrige Kosten.", "Frage ggf. öfter nach."] * 12, " "),
+        (
+            [
+                "\u0423\u043a\u0430\u0436\u0438 \u0440\u0443\u0431. \u0437\u0430 \u0448\u0442\u0443\u043a\u0443.",
+                "\u041e\u0442\u0432\u0435\u0442\u044c.",
+            ]
+            * 20,
+            " ",
+        ),
         (["请将工单分到正确的队列。", "如果是账单问题，请选择“账单。”", "谢谢！"] * 9, ""),
         (["チケットを分類してください。", "以上です。"] * 9, ""),
         (["صنف الرسالة الآن.", "هل هي فاتورة؟"] * 9, " "),

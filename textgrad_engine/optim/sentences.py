@@ -21,11 +21,13 @@ LONG = 120
 _LEAST = 40
 """Characters of a part that ends at a mere space, in scripts that end sentences so."""
 
+_STOPS = ".!?\u2026\u061f\u06d4\u0964\u0965\u104b\u1362\u17d4"
+
 # A sentence ends behind its full stop and what closes a quotation, where something else than a small letter follows;
 # Chinese and its like have no space there. Thai ends clauses by a space. A run is begun once and never given back, so
 # that a line of nothing but dots takes no longer than its length.
 _END = re.compile(
-    r"(?<![.!?\u2026])(?<!\b[^\W\d_]\.[^\W\d_])(?<!\b[^\W\d_])[.!?\u2026\u061f\u06d4\u0964\u0965\u104b\u1362\u17d4]++"
+    rf"(?<![.!?\u2026])(?<!\b[^\W\d_]\.[^\W\d_])(?<!\b[^\W\d_])[{_STOPS}]++"
     r"[\"'\u201d\u2019\u00bb)\]*_]*+\s++(?=[^\sa-z])"
     r"|(?<![\u3002\uff01\uff1f\uff0e])[\u3002\uff01\uff1f\uff0e]++[\u300d\u300f\u201d\u2019\uff09\u3011)]*+\s*+(?!\Z)"
     r"|(?<=[\u0e00-\u0eff])[ \u00a0]++(?=[\u0e00-\u0eff])"
@@ -211,6 +213,8 @@ def _sentences(line: str) -> list[str]:
     for match in _END.finditer(line):
         part = line[start : match.end()]
         if (not match[0].strip() and len(part) < _LEAST) or _NUMBER.fullmatch(part):
+            continue
+        if match[0][0] in _STOPS and line[match.end()].islower():  # an abbreviation, and no letter from a to z
             continue
         parts.append(part)
         start = match.end()
