@@ -24,6 +24,13 @@ BROKEN = {
         "x",
         r"'.parquet' is not known; .*read_parquet\('a.parquet'\).to_json\('a.jsonl', .* makes",
     ),
+    "a text of tabs": (
+        "a.txt",
+        "a\tb\n1\t2\n",
+        "'.txt' is not known; .* where tabs stand between its columns, name it .tsv",
+    ),
+    "an older workbook": ("a.xls", "x", "'.xls' is not known; .* export it as .csv"),
+    "a workbook of another program": ("a.ods", "x", "'.ods' is not known; .* export it as .csv"),
     "no ending": ("data", "{}", "has no ending"),
     "id is a list": ("a.jsonl", '{"id": 1}\n{"id": [2]}', ":2: an id is a string or a whole number, got list"),
     "id is a bool": ("a.jsonl", '{"id": true}', ":1: an id is .* got bool"),

@@ -74,7 +74,8 @@ def _unknown_ending(path: Path) -> str:
         ".gz": "; unpack it first",
         ".zip": "; unpack it first",
         ".parquet": f"; {by_pandas} makes one",
-        ".xlsx": "; export it as .csv",
+        ".txt": "; where tabs stand between its columns, name it .tsv",
+        **dict.fromkeys((".ods", ".xls", ".xlsb", ".xlsm", ".xlsx"), "; export it as .csv"),
     }
     what = f"the ending {path.suffix!r} is not known" if ending else "the file has no ending"
     return f"{path}: {what}; a dataset is .jsonl, .json or .csv{repairs.get(ending, '')}"
