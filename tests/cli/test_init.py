@@ -259,6 +259,7 @@ def test_too_few_for_folds_are_told_so(init: Init, number: int, said: str, folds
     done = init(tickets(number), "--target", "queue", *MODEL)
     assert f"But --folds 5: {said} with inputs of their own cannot be dealt" in " ".join(done.stdout.split())
     assert f"train task --folds {folds} " in done.stdout if folds else "textgrad-engine train" not in done.stdout
+    assert ("tests all of them in turn" in " ".join(done.stdout.split())) == bool(folds)
     assert "textgrad-engine eval task" in done.stdout
 
 

@@ -98,7 +98,7 @@ def in_words(folder: Path, data: Path, parts: Mapping[str, int], folds: int | No
     if folds is None:
         said = [f"{made}: {', '.join([f'{count(number)} in {name}' for name, number in parts.items()])}."]
     else:
-        said = [f"{made}, uncut, as they are few: --folds tests all of them in turn."]
+        said = [f"{made}, uncut, as they are few{': --folds tests all of them in turn' if folds else ''}."]
     said += remarks
     dealt = f" --folds {folds}" if folds else ""
     place = typed(folder)
