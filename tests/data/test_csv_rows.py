@@ -104,6 +104,11 @@ def test_empty_columns_behind_the_last_one_are_none(row: str, put: Put) -> None:
     ]
 
 
+def test_a_row_of_one_column_may_be_called_as_that(put: Put) -> None:
+    """In a list of words, say."""
+    assert list(load(put("a.csv", "word\nsay\nword\n"))) == [{"word": "say"}, {"word": "word"}]
+
+
 @pytest.mark.timeout(30)
 def test_a_header_of_many_columns_is_read_at_once(tmp_path: Path) -> None:
     """A table of counts by word, say."""

@@ -43,7 +43,7 @@ def csv_rows(path: Path, raw: bytes) -> Iterator[Row]:
                 continue
             if header is None:
                 header, width, names = _header(path, line, fields), len(fields), _as_names(fields)
-            elif _as_names(fields) == names:
+            elif len(names) > 1 and _as_names(fields) == names:
                 raise DataError(
                     f"{path}:{line}: the header stands here once more, as where tables were put together; take the "
                     "line out"
