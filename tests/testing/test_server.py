@@ -75,6 +75,20 @@ def test_a_slip_in_a_script_is_told_at_once():
     assert server.requests == 2
 
 
+def test_a_slip_in_a_script_is_no_refusal_of_structured_output():
+    """Taken for one, all later calls would be asked in words, and the test would fail somewhere else."""
+    scripted = ScriptedModel(["Rome", {"city": "Paris"}])
+    form = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    with LoopbackServer(scripted) as server:
+        chat = nn.ChatCompletion(
+            "{q}", model=resolve("m", base_url=server.base_url, api_key="any"), response_format=form
+        )
+        with pytest.raises(errors.BadRequest, match="answer 1 of ScriptedModel"):
+            str(chat(q="Italy?"))
+        assert chat(q="France?")["city"].data == "Paris"
+    assert all(request.config.response_format is not None for request in scripted.requests)
+
+
 def test_a_server_with_a_key_wants_it():
     """The way of a refused key can be tested end to end."""
     with LoopbackServer(ScriptedModel(["fine"]), api_key="right") as server:
