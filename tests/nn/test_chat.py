@@ -11,7 +11,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import nn
 from textgrad_engine.llm import Request, ResponseFormat
-from textgrad_engine.testing import FunctionModel, ScriptedModel
+from textgrad_engine.testing import FunctionModel, ScriptedModel, feedback_for
 
 
 def test_a_missing_slot_is_named_before_anything_is_sent() -> None:
@@ -355,6 +355,28 @@ def test_a_conversation_stands_in_the_place_of_the_user_message() -> None:
     own = [{"role": "system", "content": "Be kind."}, SAID[0]]
     assert nn.ChatCompletion("{said}", model=model)(own).data == "ok"
     assert [message.role for message in model.requests[2].messages] == ["system", "user"]
+
+
+def test_a_conversation_goes_on_with_answers_of_the_program() -> None:
+    """So that a prompt hears what came of its earlier turns; an answer is sent as it is, whatever braces are in it."""
+
+    def model(request: Request) -> Any:
+        if request.purpose == "backward":
+            return feedback_for(request, "Ask for the day.")
+        return "{what} is dark?" if len(request.messages) == 2 else "I see."
+
+    asked = FunctionModel(model)
+    chat = nn.ChatCompletion("{said}", system=nn.Parameter("Help.", role="system prompt"), model=asked)
+    first = chat(SAID[:1])
+    last = chat([*SAID[:1], {"role": "assistant", "content": first}, {"role": "user", "content": "My lamp."}])
+    with tg.use_models(backward=asked):
+        last.backward("It should have asked since when.")
+    assert asked.requests[1].messages[2].text == "{what} is dark?"
+    later, earlier = [request.messages[-1].text for request in asked.requests if request.purpose == "backward"]
+    assert "- `assistant`: answer of the model to the system prompt\n" in later
+    assert "assistant message (contains `assistant`):\n" in later
+    assert 'The model\'s answer: "{what} is dark?"\n\nFeedback on the answer: "Ask for the day."' in earlier
+    assert [item.data for item in chat.system.grad] == ["Ask for the day.", "Ask for the day."]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,8 @@ class ChatCompletion(OneVariable):
 
     Values have the names of their slots; where only one slot is left, its value may come without a name. Where the user
     template is one slot and nothing else, its value may be a conversation: a list of messages as in OpenAI's API, of
-    which the last one is to be answered. Calls of tools among them, and what these gave, are sent as they are.
+    which the last one is to be answered. Calls of tools among them, and what these gave, are sent as they are. A
+    content may be a Variable, such as an earlier answer of the program, which then hears what came of it.
 
     What it was made with may be assigned later under the same names (``chat.model = ...``, ``chat.temperature = 0.7``),
     and counts from the next call on; but not the tools, nor how often it is asked.
@@ -187,12 +188,15 @@ class ChatCompletion(OneVariable):
         """Have the model answer a conversation, which stands in the place of the user message."""
         system, others = self.system, {slot: value for slot, value in values.items() if slot != name}
         self._check(values, self.slots)
+        texts_of = [message.get("content") for message in said]
+        said = [{**each, "content": ""} if isinstance(each.get("content"), Variable) else each for each in said]
         if why := self.problem_with(name, said):
             raise TypeError(f"ChatCompletion: the value of {{{name}}} is {why}")
         turns = turns_of(said)
         plan = plan_with(system is not None, tuple(others), turns)
         texts = () if system is None else (system,)
-        given = [*texts, *others.values(), *[turn.text for turn in turns]]
+        own = [text if isinstance(text, Variable) else turn.text for text, turn in zip(texts_of, turns)]
+        given = [*texts, *others.values(), *own]
         if self._offered is not None:
             offered, told = self._tools_now()
             plan, given = replace(plan, offered=offered.behind(len(given))), [*given, *told]
