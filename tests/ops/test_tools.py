@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import json
 import logging
@@ -12,6 +13,7 @@ import traceback
 from typing import Any, Literal
 
 import pytest
+from typing_extensions import TypedDict  # on Python 3.11 pydantic wants this one
 
 import textgrad_engine as tg
 from textgrad_engine import func, llm, nn, ops
@@ -278,6 +280,33 @@ def test_arguments_may_have_any_name() -> None:
     assert list(described["function"]["parameters"]["properties"]) == ["schema", "_json", "model_config", "copy"]
     assert "_json: Input should be a valid integer" in told(model.requests[1])
     assert told(model.requests[2]) == "a 1 x c"
+
+
+@dataclasses.dataclass
+class Basket:
+    item: str
+    pieces: int = 1
+
+
+class Buyer(TypedDict):
+    name: str
+
+
+def order(basket: Basket, buyer: Buyer, others: list[Basket]) -> str:
+    """Order it."""
+    return f"{basket.pieces} {basket.item} for {buyer['name']}, and {others}"
+
+
+def test_an_argument_may_be_a_dataclass_or_a_typed_dict() -> None:
+    """Its fields are described to the model, and the function is given one."""
+    basket, other = {"item": "hat", "pieces": 2}, {"item": "sock"}
+    good, bad = {"basket": basket, "buyer": {"name": "Ann"}, "others": [other]}, {"item": "hat", "piece": 2}
+    model = ScriptedModel([call("order", **{**good, "basket": bad}), call("order", **good), "done"])
+    assert ask(model, tools=[order]).data == "done"
+    (described,) = model.requests[0].config.tools or ()
+    assert described["function"]["parameters"]["$defs"]["Basket"]["required"] == ["item"]
+    assert "basket.piece: " in told(model.requests[1])
+    assert told(model.requests[2]) == "2 hat for Ann, and [Basket(item='sock', pieces=1)]"
 
 
 def test_a_function_is_described_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -371,7 +371,8 @@ def _form_of(function: Callable[..., Any]) -> _Form:
         names[place] = argument
         fields[place] = (types[argument], ... if parameter.default is parameter.empty else parameter.default)
     try:
-        config = ConfigDict(extra="forbid", alias_generator=lambda field: names[field])
+        # dataclasses and TypedDicts among the types take the settings over, and have fields of their own
+        config = ConfigDict(extra="forbid", alias_generator=lambda field: names.get(field, field))
         form: type[BaseModel] = create_model(name, __config__=config, **fields)
         schema = form.model_json_schema()
     except (PydanticUserError, NameError, TypeError) as error:
