@@ -10,6 +10,7 @@ import logging
 import pickle
 import sys
 import traceback
+from collections.abc import AsyncIterator
 from typing import Any, Literal
 
 import pytest
@@ -226,6 +227,12 @@ def asks_among_others(item: str) -> dict[str, Any]:
     return {item: asks(item)}
 
 
+async def in_pieces(item: str) -> AsyncIterator[Any]:
+    """What an item is, and what it costs."""
+    yield item
+    yield PRICES[item]
+
+
 @pytest.mark.parametrize(
     ("tool", "text"),
     [
@@ -234,6 +241,8 @@ def asks_among_others(item: str) -> dict[str, Any]:
         (asks_later, "7"),
         (passed_on(asks_later), "7"),
         (asks_among_others, '{"hat":"7"}'),
+        (in_pieces, '["hat",7]'),
+        (passed_on(in_pieces), '["hat",7]'),
     ],
 )
 def test_what_a_tool_gives_is_waited_for(tool: Any, text: str) -> None:

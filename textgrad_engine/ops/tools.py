@@ -27,7 +27,7 @@ import functools
 import inspect
 import json
 import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MethodType
@@ -180,6 +180,8 @@ class Tools:
         try:
             with finding_inputs():
                 result = await dispatch.called(tool, **given)
+                if isinstance(result, AsyncIterator):
+                    result = [each async for each in result]
             if isinstance(result, Variable):  # as it is now: another tool may write into it
                 result = result._alias()
             if all(type(leaf) in _PLAIN for leaf in pytree.leaves(result)):
