@@ -104,6 +104,38 @@ def test_of_a_program_with_tools_it_says_what_it_rests_on(make: Any) -> None:
         assert found.assumed.startswith("no answer calls a tool that is run, as each turn that does is a request more")
 
 
+@pytest.mark.parametrize("asks", ["a prompt of its own", "nothing that is trained"])
+@pytest.mark.parametrize("make", [optim.TGD, optim.PatchSearch])
+def test_an_agent_that_is_called_as_a_tool_is_not_said_to_hear_nothing(
+    make: Any, asks: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No tool is run here, so nobody knows; it was told that no feedback gets there, or the estimate was refused."""
+
+    class Team(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.researcher = nn.ChatCompletion("{topic}", system=nn.Parameter("Find out.", role="researcher"))
+            own = nn.Parameter("Answer.", role="boss") if asks == "a prompt of its own" else "Answer."
+            self.boss = nn.ChatCompletion("{word}", system=own, tools=[self.research])
+
+        def research(self, topic: str) -> tg.Variable:
+            """Ask the researcher."""
+            return self.researcher(topic=topic)
+
+        def forward(self, word: str) -> tg.Variable:
+            return self.boss(word=word)
+
+    program = Team()
+    found = estimate(tg.Trainer(max_steps=2), program, nn.ExactMatch(), make(program.parameters()), ROWS, ROWS)
+    assert found.assumed.startswith("no answer calls a tool that is run")
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "researcher.system" in said or "requires grad" in said
+    assert said.endswith(
+        "an estimate puts '?' in the place of each answer, so no tool is called, and code that goes by "
+        "an answer goes by that one; what is asked in other cases is not seen here"
+    )
+
+
 @pytest.mark.parametrize("make", [optim.TGD, optim.PatchSearch])
 def test_of_a_program_that_goes_over_a_list_in_an_answer_it_takes_one_entry_and_says_so(make: Any) -> None:
     """As over the steps of a plan: of none nothing more would be asked, and there would be nothing to go back from."""

@@ -195,11 +195,13 @@ def _rehearsal(
     found: dict[str, Usage] = {}
     try:
         with rehearsing(nobody, optimizer):
+            first, second = objective(), objective()
+            second.reach = first.reach  # which tells of each thing once
             with meter() as used, hearing(trainer, rows[0]), optimizer.hearing(batch_size=1):
-                objective().feedback(texts_now(variables), range(min(SAMPLE, len(train))))
+                first.feedback(texts_now(variables), range(min(SAMPLE, len(train))))
             found |= used.by_purpose
             with meter() as used, hearing(trainer, rows[0]):
-                optimizer.step(objective())
+                optimizer.step(second)
                 optimizer.close()  # what goes on in the background is counted, too
             found |= {purpose: usage for purpose, usage in used.by_purpose.items() if purpose == "optimizer"}
     finally:

@@ -26,9 +26,8 @@ from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.proposers.unaided import MOST_SHOWN
 from textgrad_engine.optim.search.volume import Range
 from textgrad_engine.optim.settings import most_tokens
-from textgrad_engine.scoped import setting
 from textgrad_engine.train.least import least
-from textgrad_engine.train.splits import REHEARSAL
+from textgrad_engine.train.rehearsal import rehearsal
 
 ANSWER_TOKENS = {"forward": (1, 4), "judge": (8, 120), "backward": (6, 120), "optimizer": (4, 600)}
 """Tokens of an answer, at least (JSON that says nothing) and at most, reasoning aside; for "forward" a multiple of the
@@ -177,7 +176,7 @@ def rehearsing(nobody: Placeholder, optimizer: Optimizer) -> Iterator[None]:
     """
     held, optimizer.to_the_end = optimizer.to_the_end, True
     try:
-        with use_models(*[nobody.unchecked()] * 4), setting(REHEARSAL, True):
+        with use_models(*[nobody.unchecked()] * 4), rehearsal():
             yield
     except Exception as error:
         if not isinstance(error, TextgradError):

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from textgrad_engine.autograd import AccumulateGrad, Node, Variable
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.ops.tools import NO_FEEDBACK, have_been_called
+from textgrad_engine.train.rehearsal import is_rehearsed
 
 _log = logging.getLogger("textgrad_engine.train.reach")
 
@@ -62,7 +63,7 @@ class Reach:
                         len(roots),
                         ", ".join(parameters),
                         ", ".join([leaf.role or "a text without a role" for leaf in found.values()]),
-                        _about_tools(),
+                        _caveat(),
                     )
                 self._trained = tuple(parameters)
                 self._beside += len(roots)
@@ -75,7 +76,7 @@ class Reach:
                     "it should be%s",
                     len(roots),
                     " or ".join(unheard),
-                    _about_tools(),
+                    _caveat(),
                 )
         return roots
 
@@ -108,9 +109,9 @@ class Reach:
             "ops.format, + and {slots} keep the way back; what Python made of an answer's .data is joined to that "
             "by ops.straight_through(result, answer). What is trained in a judge, its instructions, hears with "
             "eval_mode=False. The loss must use what it returns"
-            f"{_about_tools()}"
+            f"{_caveat()}"
         )
-        if count + waived >= self._examples:
+        if count + waived >= self._examples and not is_rehearsed():
             which = f"{count} training examples that were answered" if waived else f"{count} training examples"
             raise AutogradError(
                 f"none of the losses of the {which} requires grad, so no feedback would reach the texts. {repair}."
@@ -126,7 +127,7 @@ class Reach:
 
     def tell_at_the_end(self) -> None:
         """Say it once more where the whole run has led to other texts alone, so that its end is not misread."""
-        if self._some:
+        if self._some or is_rehearsed():
             return
         if self._beside:
             _log.warning(
@@ -143,8 +144,16 @@ class Reach:
             )
 
 
-def _about_tools() -> str:
+def _caveat() -> str:
+    if is_rehearsed():
+        return f". But {_REHEARSED}"
     return f". And {NO_FEEDBACK}" if have_been_called() else ""
+
+
+_REHEARSED = (
+    "an estimate puts '?' in the place of each answer, so no tool is called, and code that goes by an answer goes by "
+    "that one; what is asked in other cases is not seen here"
+)
 
 
 def _leaves_of(roots: Iterable[Variable]) -> dict[int, Variable]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from typing import Any
 
 from textgrad_engine.data.dataset import ids_of
 from textgrad_engine.data.overlap import check_splits, describe, repeated
 from textgrad_engine.train.fields import inputs_of
+from textgrad_engine.train.rehearsal import is_rehearsed
 
 _MOST_COPIED = 1.2
 """Where examples are copies of more others than this in the mean, themselves included, equal ones are a cluster."""
@@ -18,9 +18,6 @@ _MOST_COPIED = 1.2
 _log = logging.getLogger("textgrad_engine.train.splits")
 
 Rows = Sequence[dict[str, Any]]
-
-REHEARSAL: ContextVar[bool] = ContextVar("textgrad_engine_rehearsal", default=False)
-"""Whether a step is rehearsed: its few examples tell nothing of the sets that they are from."""
 
 
 def warn_of_overlaps(program: Callable[..., Any], train: Rows, val: Rows, test: Rows | None) -> tuple[str, ...]:
@@ -35,7 +32,7 @@ def warn_of_overlaps(program: Callable[..., Any], train: Rows, val: Rows, test: 
     Returns:
         A sentence for each pair of sets that share some, and for the validation and the test set each if examples stand
         there more than once; each is logged as a warning, too. Where the training set itself validates, one that
-        says so. Nothing in a `REHEARSAL`.
+        says so. Nothing where a run is only rehearsed.
 
     Example:
         >>> from textgrad_engine import nn
@@ -44,7 +41,7 @@ def warn_of_overlaps(program: Callable[..., Any], train: Rows, val: Rows, test: 
         ()
     """
     fields = _fields_of(program)
-    if not fields or REHEARSAL.get():
+    if not fields or is_rehearsed():
         return ()
     sizes = {"val": len(val), "test": 0 if test is None else len(test)}
     sentences = describe(check_splits(train, () if val is train else val, test, fields=fields), sizes)
