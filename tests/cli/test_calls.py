@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+import textgrad_engine as tg
+from textgrad_engine import nn, optim
 from textgrad_engine.cli import calls as calls_command
 from textgrad_engine.report.calls import Call, Wanted, call_in_words, render_calls
 from textgrad_engine.report.printing import harmless
+from textgrad_engine.testing import FunctionModel
 
 
 def recorded(path: Path) -> list[dict[str, Any]]:
@@ -37,6 +40,31 @@ def test_calls_are_listed_by_what_they_were_made_for(cli: Any, trained: tuple[Pa
     assert {each["call"] for each in of_one["calls"]} == {
         n for n, each in enumerate(every, 1) if example in each["example"].split(", ")
     }
+
+
+def test_the_calls_of_an_example_are_listed_as_they_were_asked(cli: Any, tmp_path: Path) -> None:
+    """An agent's turns stand in the record in the order of their digests, as many examples may go on side by side."""
+    chain = nn.Sequential(*[nn.ChatCompletion("{text}", system=nn.Parameter(f"Step {n}.")) for n in range(5)])
+    model = FunctionModel(lambda request: request.messages[0].text)
+
+    class Chain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.chain = chain
+
+        def forward(self, text: str) -> tg.Variable:
+            return self.chain(text)
+
+    rows = [{"text": f"text {n}", "target": "Step 4."} for n in range(4)]
+    with tg.use_models(forward=model):
+        optimizer = optim.TGD(chain.parameters())
+        tg.Trainer(max_steps=1, run_dir=tmp_path / "run").fit(Chain(), nn.ExactMatch(), optimizer, rows, rows)
+    listed = json.loads(cli("calls", tmp_path / "run", "--json").stdout)["calls"]
+    of_each = [[each for each in listed if each["example"] == name] for name in ("0", "1", "2", "3")]
+    assert [[each["text"] for each in of_one] for of_one in of_each] == [[f"Step {n}." for n in range(5)]] * 4
+    for each in listed:
+        shown = json.loads(cli("calls", tmp_path / "run", str(each["call"]), "--json").stdout)
+        assert (shown["example"], shown["text"]) == (each["example"], each["text"])
 
 
 def test_a_call_is_shown_as_it_was_sent_and_answered(cli: Any, trained: tuple[Path, Any]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -17,7 +19,7 @@ from textgrad_engine.report.printing import harmless
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.words import plural
 from textgrad_engine.store.folds import is_folds
-from textgrad_engine.store.paid import paid_for
+from textgrad_engine.store.paid import Paid, paid_for
 from textgrad_engine.store.played import answer_of
 from textgrad_engine.store.reader import Run, read_run
 
@@ -52,16 +54,17 @@ def calls(
 ) -> None:
     """List what a run asked its models, or show one request with its answer, as it was sent.
 
-    The list is in the order of completions.jsonl in the run folder. With what it reads one sees why a critic said what
-    it said: `calls RUN --purpose backward`, then `calls RUN N`. What is shown may hold whatever is in the data.
+    The list is in the order of completions.jsonl in the run folder, and calls of one example that stand together there
+    as they were asked. With what it reads one sees why a critic said what it said: `calls RUN --purpose backward`, then
+    `calls RUN N`. What is shown may hold whatever is in the data.
     """
     with checking():
         found, wanted = _checked(run, number, purpose, step, example), Wanted(purpose, step, example)
         shown: list[Call] = []
         matching = 0  # one at a time, as a record may be larger than the memory
-        for nth, paid in enumerate((each for each in paid_for(found.path) if not each.again), 1):
-            if not wanted.has(paid.entry):
-                continue
+        every = enumerate((each for each in paid_for(found.path) if not each.again), 1)
+        matches = ((nth, paid) for nth, paid in every if wanted.has(paid.entry))
+        for nth, paid in matches if number is not None else _as_asked(matches):
             matching += 1
             if nth == number or (number is None and matching <= most):
                 answer_of(found.path, paid, source=paid.source)  # whose fields are what they should be
@@ -82,6 +85,16 @@ def calls(
         write("\n" + render_calls(shown, matching - len(shown), width=width(), color=colors()))
     else:
         complain(f"{run}: no such call is on record")
+
+
+def _as_asked(numbered: Iterable[tuple[int, Paid]]) -> Iterator[tuple[int, Paid]]:
+    """Calls in their order, but those of one example that stand together by when they were asked: an agent's turns."""
+
+    def of_what(each: tuple[int, Paid]) -> list[Any]:
+        return [each[1].entry.get(key) for key in ("phase", "purpose", "example")]
+
+    for _, group in itertools.groupby(numbered, of_what):
+        yield from sorted(group, key=lambda each: str(each[1].entry.get("time", "")))
 
 
 _LISTED = (
