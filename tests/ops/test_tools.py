@@ -548,6 +548,11 @@ def spread(*items: str) -> str:
             TypeError,
             r"is a method of Expert and .*; give that of one: Expert\(\.\.\.\)\.expert",
         ),
+        (
+            [nn.ChatCompletion("{topic}")],
+            TypeError,
+            r"'ChatCompletion' is a module, .* method of the program .* `return self\.part\(text\)`",
+        ),
         ([lambda item: item], TypeError, "give a function made with def"),
         ([max], TypeError, "the tool 'max' does not say what its arguments are"),
         ([misspelled], TypeError, "the tool 'misspelled' has a type that is not known"),

@@ -339,6 +339,12 @@ def _form_of(function: Callable[..., Any]) -> _Form:
         TypeError: an argument has no type, or cannot be given by its name.
     """
     name = name_of(function)
+    if hasattr(function, "named_parameters"):
+        raise TypeError(
+            f"the tool {name!r} is a module, and a model calls tools by the names of arguments; give a method of the "
+            "program that asks that part, says what its argument is, and has a docstring for the model: `def ask(self, "
+            "text: str)` with `return self.part(text)`"
+        )
     try:
         types = types_of_arguments(function)
         parameters = signature_of(function).parameters.items()
