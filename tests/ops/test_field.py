@@ -26,6 +26,11 @@ def answer(text: object, role: str = "answer") -> tg.Variable:
         ('{"a": [1, 2]}', ("a", 2), r"no field a\[2\]; it has at a a list of 2"),
         ('{"a": "text"}', ("a", 0), r'no field a\[0\]; it has at a "text"'),
         (r'{"a": "\ud800"}', ("a",), "half of a surrogate pair in the field a"),
+        (
+            '[{"name": "look_up", "arguments": {"city": "Rome"}}]',
+            ("a",),
+            "no field a; it has a list of 1: .* These are calls of tools: .* so raise max_turns; or let something",
+        ),
     ],
 )
 def test_a_field_that_is_not_there_is_named_with_what_is(text: str, path: tuple[str | int, ...], words: str) -> None:

@@ -19,6 +19,11 @@ from textgrad_engine.ops.pass_on import Compute, data_of, share_of_edit
 
 _Path: TypeAlias = tuple[str | int, ...]
 
+_FORM = "Ask with response_format=…, which holds the model to a form, and name a field of that"
+_TURNS = (
+    "These are calls of tools: with functions as tools, the last of max_turns turns was calls again, so raise max_turns"
+)
+
 
 class _Field(Function):
     """`_Field.apply(answer, path, default)`; see `field`."""
@@ -36,8 +41,8 @@ class _Field(Function):
         value, problem = _read(str(data), path)
         if problem and default is None:
             raise MalformedResponse(
-                f"the {answer.role or 'answer'} {problem}: {str(data)!r:.100}. Ask with response_format=…, which holds "
-                "the model to a form, and name a field of that; or let something stand for it, which is then scored, "
+                f"the {answer.role or 'answer'} {problem}: {str(data)!r:.100}. "
+                f"{_TURNS if _are_calls(str(data)) else _FORM}; or let something stand for it, which is then scored, "
                 f'and told to the prompt: ops.field(answer, {", ".join(map(repr, path))}, default="")'
             )
         return Variable(default if problem else value, role=_role_of(answer, path))
@@ -118,6 +123,17 @@ def _read(text: str, path: _Path) -> tuple[str | int | float, str]:
     if isinstance(value, str) and _no_text(value):
         return "", f"has half of a surrogate pair in the field {name}, which is no text"
     return value, ""
+
+
+def _are_calls(text: str) -> bool:
+    """Whether an answer is calls of tools, as `Completion.calls_as_text` writes them."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(value, list) or not value:
+        return False
+    return all(isinstance(each, dict) and each.keys() == {"name", "arguments"} for each in value)
 
 
 def _no_text(text: str) -> bool:
