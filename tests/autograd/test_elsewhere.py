@@ -35,6 +35,11 @@ class Broken(Function):
             r"; here it is \.data\.strip\(\), which ops\.straight_through\(result, answer\) joins to the answer$",
         ),
         ("split", r"; here it is ops\.split$"),
+        ("final_output", r"; here it is \.data$"),
+        (
+            "tool_calls",
+            r"; here it is json\.loads\(answer\.data\), as calls of tools that are only described are the a",
+        ),
         ("no_such", "'Variable' object has no attribute 'no_such'(?!;)"),
     ],
 )

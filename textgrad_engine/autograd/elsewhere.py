@@ -10,7 +10,7 @@ from typing import Any
 _OF_TEXT = ("casefold", "lower", "lstrip", "removeprefix", "removesuffix", "replace", "rstrip", "strip", "upper")
 
 NAMES = {
-    **dict.fromkeys(("value", "text", "content", "get_value", "set_value", "item", "numpy"), ".data"),
+    **dict.fromkeys(("value", "text", "content", "final_output", "get_value", "set_value", "item", "numpy"), ".data"),
     **dict.fromkeys(("role_description", "get_role_description", "set_role_description", "role_desc"), ".role"),
     **dict.fromkeys(("gradients", "get_gradient_text", "get_gradient_and_context_text", "feedback"), ".grad"),
     **dict.fromkeys(("requires_opt", "trainable"), ".requires_grad"),
@@ -22,8 +22,9 @@ NAMES = {
     **{name: f".data.{name}()" for name in ("endswith", "startswith")},
     **dict.fromkeys(("split", "splitlines"), "ops.split"),
     "format": "ops.format",
+    "tool_calls": "json.loads(answer.data), as calls of tools that are only described are the answer",
 }
-"""Ours by those of TextGrad, AdalFlow, Trace and PyTorch, and by the methods of a text."""
+"""Ours by those of TextGrad, AdalFlow, Trace, PyTorch and SDKs for agents, and by the methods of a text."""
 
 
 class NotHere:
