@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
+import json
 import math
 import re
 import sys
@@ -27,7 +28,7 @@ from textgrad_engine.errors import (
     ScoreError,
     Stopped,
 )
-from textgrad_engine.llm import Completion, Request, repeat, resolve
+from textgrad_engine.llm import Completion, Request, Stop, Usage, repeat, resolve
 from textgrad_engine.testing import FunctionModel, ScriptedModel, feedback_for
 from textgrad_engine.train import Evaluation, Objective, aevaluate, compare, evaluate, under_way
 from textgrad_engine.train.evaluator import attempt
@@ -82,6 +83,95 @@ def test_what_was_answered_before_the_budget_was_spent_is_not_lost(waits: bool) 
     assert (found.answered, found.unanswered, found.bounds) == ((1.0, 1.0), 6, (0.25, 1.0))
     with tg.budget(calls=3), pytest.raises(BudgetExceeded):
         evaluate(program, rows(8), nn.ExactMatch())
+
+
+class Forgiving(Waits):
+    """Has an answer in any case, as agents with a retry of their own have."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.chat.system = nn.Parameter("Say.", role="system prompt")
+
+    def forward(self, word: str) -> str:
+        try:
+            return super().forward(word)
+        except Exception:
+            return "sorry"
+
+
+class Asking(nn.Module):
+    """Asks a forgiving part, as a tool."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.part = Forgiving(model)
+        self.chat = nn.ChatCompletion("{word}", model=FunctionModel(self.answer), tools=[self.ask])
+
+    def ask(self, word: str) -> str:
+        """Ask it."""
+        return self.part(word=word)
+
+    def answer(self, request: Request) -> str | Completion:
+        if request.messages[-1].role == "tool":
+            return request.messages[-1].text
+        function = {"name": "ask", "arguments": json.dumps({"word": word(request)})}
+        called = ({"id": "1", "type": "function", "function": function},)
+        return Completion(text="", finish_reason="tool_calls", tool_calls=called, usage=Usage())
+
+    def forward(self, word: str) -> Variable:
+        return self.chat(word=word)
+
+
+@pytest.mark.parametrize("kind", [Forgiving, Asking])
+def test_what_no_budget_had_room_for_is_not_scored_whatever_the_program_made_of_it(kind: Any) -> None:
+    """It would count as wrong: the score of a program that catches errors fell with its budget, without a word."""
+    model = resolve(echo())
+    with tg.budget(calls=3), pytest.raises(BudgetExceeded):
+        evaluate(kind(model), rows(8), nn.ExactMatch(), concurrency=1)
+    with tg.budget(calls=7):
+        found, ended = attempt(kind(model), rows(8), nn.ExactMatch(), concurrency=1)
+    assert isinstance(ended, BudgetExceeded)
+    assert found is not None
+    assert set(found.answered) == {1.0}
+    with tg.budget(calls=5), pytest.raises(BudgetExceeded):
+        Objective(kind(model), nn.ExactMatch(), rows(8)).scores(("Say.",), range(8))
+
+
+def test_what_a_stop_left_unasked_is_not_scored_whatever_the_program_made_of_it() -> None:
+    """After Ctrl-C the result so far is of what was asked."""
+    with Stop() as stop:
+
+        def answer(request: Request) -> str:
+            if word(request) == "2":
+                stop.set()
+            return word(request)
+
+        found, ended = attempt(Forgiving(FunctionModel(answer)), rows(8), nn.ExactMatch(), concurrency=1)
+    assert isinstance(ended, Stopped)
+    assert found is not None
+    assert (found.answered, found.unanswered) == ((1.0, 1.0, 1.0), 5)
+
+
+def test_a_failure_that_a_program_makes_do_with_is_its_own_matter() -> None:
+    """One of the endpoint, and that of a budget which the program has set for itself."""
+
+    class Frugal(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.chat = nn.ChatCompletion("{word}", model=resolve(echo()))
+
+        def forward(self, word: str) -> str:
+            said = ""
+            with tg.budget(calls=2):
+                while True:
+                    try:
+                        said = str(self.chat(word=word))
+                    except BudgetExceeded:
+                        return said
+
+    assert evaluate(Frugal(), rows(3), nn.ExactMatch()).scores == (1.0, 1.0, 1.0)
+    failing = Forgiving(resolve(echo({"1": ContentFiltered("no")})))
+    assert evaluate(failing, rows(3), nn.ExactMatch()).scores == (1.0, 0.0, 1.0)
 
 
 class Twice(nn.Module):

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from textgrad_engine.autograd.elsewhere import NAMES, NotHere
-from textgrad_engine.dispatch import Call
+from textgrad_engine.dispatch import Call, note_met
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.plain_values import as_python, is_flag, of_member
 from textgrad_engine.tracebacks import hide
@@ -116,6 +116,7 @@ class Value:
             try:
                 found = call.result()
             except BaseException as error:
+                note_met(error)
                 hide(error, boundary=__name__)
                 raise
             at = 2 * self._index
@@ -132,6 +133,7 @@ class Value:
                 yield from self._call.__await__()
                 self._settle()
             except BaseException as error:
+                note_met(error)
                 hide(error, boundary=__name__)
                 raise
         return self

@@ -10,6 +10,7 @@ from __future__ import annotations
 from textgrad_engine.dispatch.aside import aside, called, caught
 from textgrad_engine.dispatch.calls import Call, joint, run, submit, times_waited
 from textgrad_engine.dispatch.lines import Line, asked_from, begun_from, caller_line
+from textgrad_engine.dispatch.met import meeting, note_met
 from textgrad_engine.dispatch.refusing import waits, would_wait_for_itself
 from textgrad_engine.dispatch.scope import Scope, check_cancelled, current_scope
 from textgrad_engine.dispatch.thread import call_soon, close_at_end, in_loop_thread, nudge
@@ -34,6 +35,8 @@ __all__ = [
     "current_scope",
     "in_loop_thread",
     "joint",
+    "meeting",
+    "note_met",
     "nudge",
     "place_taken",
     "result_of",

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
-from textgrad_engine.errors import UNANSWERED, ScoreError, TextgradError
+from textgrad_engine.errors import UNANSWERED, BudgetExceeded, ScoreError, Stopped, TextgradError
 from textgrad_engine.func.pmap import in_threads
+from textgrad_engine.llm.account import Budget
+from textgrad_engine.llm.budget import budgets_around
 from textgrad_engine.llm.cachekey import sampling_apart
 from textgrad_engine.llm.places import numbering_places
 from textgrad_engine.nn.metric_functions import Score
@@ -31,11 +33,29 @@ class Ran(NamedTuple):
         loss: its score.
         parts: what the score was made of, in order (`train.metrics_of`): of an `nn.Weighted` its losses, of an
             `nn.Rubric` its criteria; none of other losses.
+        met: the spent budgets and stops that program and loss have met so far, also where they caught them.
+        budgets: those around it.
     """
 
     prediction: Any
     loss: Any
     parts: tuple[Variable, ...] = ()
+    met: Sequence[BudgetExceeded | Stopped] = ()
+    budgets: tuple[Budget, ...] = ()
+
+    def refuse_if_unasked(self) -> None:
+        """Raise what ended it, where a program that catches errors has made do without an answer.
+
+        What was not asked for because a budget around the example is spent, or the run is stopped, would be scored by
+        what the program says instead, mostly as wrong. A budget of the program's own is its own matter.
+
+        Raises:
+            BudgetExceeded: a call had no room in a budget around the example.
+            Stopped: one was not sent any more.
+        """
+        for error in self.met:
+            if isinstance(error, Stopped) or any(each.refused(error) for each in self.budgets):
+                raise error
 
 
 def run_on(name: str, program: Callable[..., Any], fields: Mapping[str, Any], score: Score, wanted: Any) -> Ran:
@@ -56,11 +76,12 @@ def run_on(name: str, program: Callable[..., Any], fields: Mapping[str, Any], sc
     """
     doing = "running the program"
     try:
-        with sampling_apart(), numbering_places():
-            prediction = as_prediction(program(**fields))
-        doing = "computing the loss"
-        loss, parts = scored_by_parts(score, prediction, wanted, fields)
-        return Ran(prediction, loss, parts)
+        with dispatch.meeting() as met:
+            with sampling_apart(), numbering_places():
+                prediction = as_prediction(program(**fields))
+            doing = "computing the loss"
+            loss, parts = scored_by_parts(score, prediction, wanted, fields)
+        return Ran(prediction, loss, parts, met, budgets_around())
     except UNANSWERED as error:
         return not_to_be_had(error)
     except Exception as error:

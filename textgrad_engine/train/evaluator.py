@@ -246,10 +246,11 @@ def scored(
     Raises:
         TypeError: the loss is no number.
         ScoreError: it is outside of the scale.
-        ModelError: the models cannot be asked at all.
+        ModelError: the models cannot be asked at all, or not any more.
     """
     try:
         total = as_score(ran.loss)
+        ran.refuse_if_unasked()
         count = entries()
         score, *parts = [decimal_of(each / count) for each in (total, *map(as_score, ran.parts))]
         if scale is not None and not scale[0] <= score <= scale[1]:

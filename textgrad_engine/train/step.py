@@ -22,7 +22,7 @@ from textgrad_engine.optim.search.sparing import spared_in_words
 from textgrad_engine.optim.search.top import nothing_to_show
 from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.optim.telling import edits_in_words
-from textgrad_engine.train.calling import run_on, run_scored
+from textgrad_engine.train.calling import Ran, run_on, run_scored
 from textgrad_engine.train.doubtful import Answer
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import StepEnded
@@ -189,12 +189,12 @@ class StepRun(Run):
         problems: list[str] = []
         with self.phases.phase("forward", number, len(rows)) as advance:
 
-            def start(position: int) -> tuple[tuple[Any, Any], Variable]:
+            def start(position: int) -> tuple[tuple[Ran, Any], Variable]:
                 row, name = rows[position], names[position]
                 with example(name):
                     fields, wanted = self.read(row, name)
                     ran = run_on(name, self.program, fields, self.score, wanted)
-                    return (ran.prediction, wanted), ran.loss
+                    return (ran, wanted), ran.loss
 
             started = run_scored(start, len(rows), self.trainer.concurrency, lambda _: advance())
             losses = [loss for _, loss in started]
@@ -207,17 +207,18 @@ class StepRun(Run):
             lost: list[str] = []
             failures: list[Exception] = []
             texts = self.objective.texts_of(self.texts())
-            for name, ((prediction, wanted), loss) in zip(names, started):
+            for name, ((ran, wanted), loss) in zip(names, started):
                 try:
                     score = as_score(loss)
+                    ran.refuse_if_unasked()
                 except UNANSWERED as error:
                     scores.append(None)
                     failures.append(error)
                     lost.append(f"{name}: {type(error).__name__}: {error}")
                     continue
                 with contextlib.suppress(*UNANSWERED):  # an output that the loss does not read
-                    score = decimal_of(score / self.entries(name, prediction, wanted))
-                    self.objective.answered.note(Answer("train", name, texts, score, said_in(prediction)))
+                    score = decimal_of(score / self.entries(name, ran.prediction, wanted))
+                    self.objective.answered.note(Answer("train", name, texts, score, said_in(ran.prediction)))
                 scores.append(score)
         self.objective.reach.refuse_if_cut_off(names, scores)
         return scores, problems + none_reached(len(rows), failures), lost
