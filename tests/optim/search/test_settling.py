@@ -16,7 +16,7 @@ from textgrad_engine.optim.search.board import Accepted, Begun, Board
 from textgrad_engine.optim.search.drafts import Desk
 from textgrad_engine.optim.search.found import Found
 from textgrad_engine.optim.search.racing import RaceRecord
-from textgrad_engine.optim.search.settling import Settling, challenger
+from textgrad_engine.optim.search.settling import MANY_TOGETHER, Settling, challenger
 from textgrad_engine.optim.search.work import Workshop
 from textgrad_engine.optim.search.written import Written
 
@@ -53,9 +53,9 @@ def patch(*edits: Edit, number: int = 3, **more: Any) -> tuple[Found, Variable]:
     return found, variable
 
 
-def settling(board: Board, variable: Variable, objective: Quiet) -> Settling:
+def settling(board: Board, variable: Variable, objective: Quiet, *before: Variable) -> Settling:
     group = {"constraints": (), "max_tokens": 100}
-    desk = Desk((variable,), (group,), None)
+    desk = Desk((*before, variable), (group,) * (len(before) + 1), None)
     shop = Workshop(desk, Patch(), momentum=5, feedback_batch_size=1, allowance=None)
     return Settling(board, shop, objective, {name: n for n, name in enumerate(objective.val)})  # type: ignore[arg-type]
 
@@ -105,6 +105,36 @@ def test_a_guard_refuses_what_a_winner_comes_to_with_what_was_kept_meanwhile() -
     assert (decided.kept, decided.why) == (False, "refused: it breaks c")
     assert (known.texts, known.accepted, objective.adopted) == ((texts,), [], [])
     assert "it breaks c" in known.history[0].outcome
+
+
+def test_what_another_patch_has_said_meanwhile_is_not_kept_twice() -> None:
+    """Two lanes came to the same line; the second one changes nothing, though its examples still fail."""
+    found, variable = patch(Edit("add", 2, "Be kind.", ""), race=race("better"))
+    texts, origins = apply_patch(BASE, NONE, [Edit("add", 2, "Be kind.", "")], [], 2)
+    known, objective = Board((texts,), (tuple(origins),), val={0: 0.0, 1: 0.0}), Quiet()
+    decided = settling(known, variable, objective).settle(found)
+    assert (decided.kept, decided.why) == (False, "another patch has said the same in the meantime")
+    assert (known.texts, known.accepted, known.together, objective.adopted) == ((texts,), [], 0, [])
+
+
+@pytest.mark.parametrize("outcome", ["better", "no difference"])
+def test_what_becomes_of_a_patch_is_noted_for_the_text_that_it_is_for(outcome: str) -> None:
+    """Of two prompts the second one was changed: its edit is tried without there, and shown to its proposer."""
+    found, variable = patch(Edit("add", 2, "Be kind.", ""), race=race(outcome))
+    other = Variable("Look.", role="first prompt", requires_grad=True)
+    found = replace(
+        found,
+        base=("Look.", *found.base),
+        base_origins=((None,), *found.base_origins),
+        texts=("Look.", *found.texts),
+        origins=((None,), *found.origins),
+    )
+    known = Board(("Look.", BASE), ((None,), NONE), val={0: 0.0, 1: 0.0})
+    decided = settling(known, variable, Quiet(), other).settle(found)
+    assert decided.kept == (outcome == "better")
+    assert [entry.parameter for entry in (*known.accepted, *known.refused, *known.history)] == (
+        [1] if decided.kept else [1, 1]
+    )
 
 
 def test_of_equals_the_shorter_text_is_taken() -> None:
@@ -166,6 +196,48 @@ def test_edits_one_of_which_is_needed_are_tried_by_halves() -> None:
     known = board()
     assert not settling(known, variable, Quiet()).settle(replace(found, kind="ablation")).kept
     assert known.doubtful == [about[:1], about[1:]]
+
+
+def without(outcome: Any, kind: Any, *edits: Edit) -> tuple[Found, Variable]:
+    found, variable = patch(*edits, race=race(outcome, 0.0, 0.0), about=(Accepted(0, "2.1", ()),))
+    return replace(found, kind=kind), variable
+
+
+@pytest.mark.parametrize("kind", ["ablation", "tidying"])
+def test_a_guard_refuses_that_lines_go(kind: str) -> None:
+    """They stay, and so does what the board knows of them."""
+    found, variable = without("no difference", kind, Edit("remove", 2, "", ""))
+    known, objective = board(accepted=list(found.about)), Quiet("it breaks c")
+    decided = settling(known, variable, objective).settle(found)
+    assert (decided.kept, decided.why) == (False, "refused: it breaks c")
+    assert (known.texts, known.accepted, known.history, objective.adopted) == ((BASE,), list(found.about), [], [])
+
+
+def test_a_tidied_text_that_is_no_shorter_has_to_be_better() -> None:
+    """Of equals the shorter one stays; of two of one length the new one is taken."""
+    found, variable = without("no difference", "tidying", Edit("replace", 2, "Be brief, always.", ""))
+    decided = settling(board(), variable, Quiet()).settle(found)
+    assert (decided.kept, decided.why) == (False, "no difference shown, and it is longer")
+    found, variable = without("better", "tidying", Edit("replace", 2, "Be brief, always.", ""))
+    assert settling(board(), variable, Quiet()).settle(found).kept
+    found, variable = without("no difference", "tidying", Edit("replace", 2, "Be short.", ""))
+    assert settling(board(), variable, Quiet()).settle(found).kept
+
+
+@pytest.mark.parametrize("kind", ["ablation", "tidying"])
+def test_what_leaves_lines_out_is_due_again_where_the_texts_have_changed(kind: str) -> None:
+    """What is gone since may have stood in for these; single edits are then tried without together."""
+    found, variable = without("no difference", kind, Edit("remove", 2, "", ""))
+    texts, origins = apply_patch(BASE, NONE, [Edit("replace", 1, "Sort it.", "")], [], 2)
+    waiting = (Accepted(0, "1.1", ()),)
+    known, objective = Board((texts,), (tuple(origins),), doubtful=[waiting]), Quiet()
+    decided = settling(known, variable, objective).settle(found)
+    assert (decided.kept, objective.adopted) == (False, [])
+    assert decided.why == "no difference without; to be tried again, as the texts have changed"
+    if kind == "tidying":
+        assert (known.together, known.doubtful) == (MANY_TOGETHER, [waiting])
+    else:
+        assert (known.together, known.doubtful) == (0, [(*waiting, *found.about)])
 
 
 def test_a_rival_is_a_proposal_of_its_own_whose_edits_keep_their_ids() -> None:
