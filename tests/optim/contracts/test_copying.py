@@ -25,6 +25,7 @@ def copied(after: str, before: str = "Sort the mail.", **settings: Any) -> list[
     [
         (([],), ValueError, "no examples"),
         (([3],), TypeError, r"\[0\] of it is 3"),
+        (({3},), TypeError, "a row of a dataset or a text, got int"),
         ((["a"], 0), ValueError, "at least 1"),
     ],
 )

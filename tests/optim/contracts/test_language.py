@@ -58,6 +58,7 @@ def test_each_language_is_told_from_all_others(code: str) -> None:
         "Write „das ist nicht der Fall und auch nicht das“ into the field.",
         "x = [i for i in range(10) if i % 2]",
         "123 456 +++ ???",
+        "der die das ist nicht проверка очереди",
         "https://example.org/der/die/das/und/ist/nicht",
     ],
 )

@@ -67,3 +67,12 @@ def test_edits_in_company_are_due_again_when_their_trial_was_dropped() -> None:
     known.end(known.begun)
     known.put_back()
     assert company(known, Alike()) == ()  # type: ignore[arg-type]
+
+
+def test_edits_that_answer_no_example_are_in_no_company() -> None:
+    """Nobody knows whether they are about the same; one that does answer an example stays alone, too."""
+    refused = [Refused(0, Edit("add", 1, text, "", (1,)), (Evidence("Say so.", ()),)) for text in ("One.", "Two.")]
+    refused.append(Refused(0, Edit("add", 1, "Three.", "", (1,)), (Evidence("Say so.", ("t0",)),)))
+    known = board(refused=refused, val={0: 0.0})
+    assert company(known, Alike()) == ()  # type: ignore[arg-type]
+    assert (known.united, known.under_way) == ([], [])

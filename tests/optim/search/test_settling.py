@@ -191,11 +191,11 @@ def test_what_could_not_be_settled_is_due_again() -> None:
 
 def test_edits_one_of_which_is_needed_are_tried_by_halves() -> None:
     """They were tried without together, and that was worse."""
-    about = tuple(Accepted(0, f"2.{n}", ()) for n in (1, 2, 3))
+    about = tuple(Accepted(0, f"2.{n}", ()) for n in (1, 2, 3, 4, 5))
     found, variable = patch(Edit("remove", 2, "", ""), race=race("worse"), about=about)
     known = board()
     assert not settling(known, variable, Quiet()).settle(replace(found, kind="ablation")).kept
-    assert known.doubtful == [about[:1], about[1:]]
+    assert known.doubtful == [about[:2], about[2:]]
 
 
 def without(outcome: Any, kind: Any, *edits: Edit) -> tuple[Found, Variable]:

@@ -272,6 +272,17 @@ def test_texts_that_break_the_program_are_left_to_the_race() -> None:
     assert World(said).trim("a", "b") is None
 
 
+def test_a_patch_whose_parts_break_the_program_is_left_to_the_race() -> None:
+    """The whole gives answers, some of them worse, and none comes without one of its edits: nobody is to blame."""
+
+    def said(lines: Sequence[str], word: str) -> str:
+        if len(lines) == 2:
+            raise BadRequest("no", status=400)
+        return by_line(lines, word)
+
+    assert World(said).trim("a", "all") is None
+
+
 def test_a_model_that_cannot_be_asked_at_all_is_said_so() -> None:
     """That is nothing that a search could go on from."""
 

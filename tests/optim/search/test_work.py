@@ -220,6 +220,18 @@ def test_a_line_goes_only_when_all_that_may_be_run_was_run(gained: int, lost: in
     assert kept or len(objective.ran) == 96
 
 
+def test_an_edit_that_goes_with_another_one_is_taken_back_once() -> None:
+    """It took out a line of that one, so nothing of it is left to be taken back."""
+    objective, shop = Strange(96, 0, 0), workshop("a")
+    text, origins = apply_patch("a", [None], [Edit("add", 1, "b\nc", "why", (1,), "1.1")], [ITEMS[0].evidence], 1)
+    text, origins = apply_patch(text, origins, [Edit("remove", 2, "", "why", (1,), "2.1")], [ITEMS[0].evidence], 2)
+    about = (Accepted(0, "1.1", (0,)), Accepted(0, "2.1", (0,)))
+    board = Board((text,), (tuple(origins),), val=dict(objective.before), limits=(0.0, 1.0), accepted=list(about))
+    assert text == "a\nc"
+    for entries in (about, about[::-1]):
+        assert shop.ablation(objective, board, 3, entries, "0").texts == ("a",)  # type: ignore[arg-type]
+
+
 def test_edits_that_were_refused_one_by_one_are_not_kept_for_a_good_beginning() -> None:
     """All failures come first and are repaired: a patch would have won by then, edits in company are run further."""
     objective = Strange(96, gained=16, lost=0)
