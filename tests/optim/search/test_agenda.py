@@ -33,6 +33,17 @@ def test_each_edit_has_its_turn_again_when_its_trial_was_dropped() -> None:
     assert due(known, 8, stuck=True) == ()
 
 
+def test_after_so_many_kept_patches_edits_are_tried_without() -> None:
+    """Each once, and again after as many more; before that only where patches bring nothing any longer."""
+    assert due(board(kept=7), 8, stuck=False) == ()
+    known = board(kept=8)
+    assert [due(known, 8, stuck=False) for _ in range(3)] == [ENTRIES[:1], ENTRIES[1:], ()]
+    known.kept = 15
+    assert due(known, 8, stuck=True) == ()
+    known.kept = 16
+    assert due(known, 8, stuck=False) == ENTRIES[:1]
+
+
 def test_doubtful_edits_stay_doubtful_when_their_trial_was_dropped() -> None:
     """Those that are in the texts no longer are forgotten."""
     known = board(
