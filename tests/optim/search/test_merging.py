@@ -45,7 +45,7 @@ def desk(**settings: Any) -> Desk:
 def test_a_candidate_is_not_merged_with_its_own_ancestor() -> None:
     """The child has all that its parent has, or has given it up for a reason."""
     population = family(("Sort.\nAnswer.", "Check it."))
-    population.add(child(population.candidates[1], 1, 2, "Sort.\nAnswer.", "Check."))
+    population.add(child(population.candidates[1], 1, 2, "Sort it.\nAnswer.", "Check."))
     population.scores = [{0: 0.2}, {0: 0.6}, {0: 0.7}]
     assert pairs_in(population, [0, 1, 2]) == []
 
@@ -54,6 +54,22 @@ def test_there_is_nothing_to_merge_where_one_has_nothing_of_its_own() -> None:
     """Each must have changed something that the other has not."""
     texts = ("Sort.\nAnswer.", "Check it.")
     assert pairs_in(family(texts, texts), [1, 2]) == []
+    assert pairs_in(family(texts, ("Sort.\nAnswer.", "Check.")), [1, 2]) == []
+
+
+def test_of_two_that_do_as_well_the_earlier_one_is_the_better() -> None:
+    """Its texts stay where there is no proposal."""
+    population = family(("Sort.\nAnswer.", "Check it."), (SEED[0], "Check."), means=(0.2, 0.5, 0.5))
+    assert pairs_in(population, [2, 1]) == [Pair(1, 2, 0)]
+    population.scores[2] = {0: 0.6}
+    assert pairs_in(population, [2, 1]) == [Pair(2, 1, 0)]
+
+
+def test_a_pair_without_a_base_stands_in_nobodys_way() -> None:
+    """One did worse than what it descends from; the others are merged all the same."""
+    texts = [("Sort.\nAnswer.", "Check it."), (SEED[0], "Check."), ("Sort now.\nAnswer.", "Check it.")]
+    population = family(*texts, means=(0.4, 0.1, 0.5, 0.6))
+    assert [pair.key for pair in pairs_in(population, [1, 2, 3])] == [(2, 3)]
 
 
 def test_an_ancestor_that_did_better_is_no_base() -> None:
