@@ -87,8 +87,8 @@ def arms_of(subject: Subject, asked: Asked, prompts: Sequence[str], models: Sequ
         )
     named: list[tuple[dict[str, str], str | None, str]] = []
     arms: list[Arm] = []
-    for own, model in itertools.product((None, *prompts), models or (None,)):
-        other, run = (subject, subject.run) if own is None else _with(subject, own)
+    each_prompt = [(own, *((subject, subject.run) if own is None else _with(subject, own))) for own in (None, *prompts)]
+    for (own, other, run), model in itertools.product(each_prompt, models or (None,)):
         task = checked(other, replace(asked, model=model))
         arm = Arm(len(arms) + 1, task.config.models.roles()["forward"], task, _worked(run, task))
         for texts, with_model, called in named:
