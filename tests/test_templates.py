@@ -1,9 +1,7 @@
 import os
 import re
-import signal
 import string
 import tempfile
-import threading
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,8 @@ from hypothesis import strategies as st
 
 from textgrad_engine import fences, templates
 from textgrad_engine.errors import TemplateError
+
+from .forks import forked_beside
 
 NAMES = sorted(path.stem for path in (Path(__file__).parent.parent / "prompts").glob("*.md"))
 HEADER = "---\nname: metric\npurpose: a test\nversion: 1\nslots: {slots}\n---\n"
@@ -185,31 +185,11 @@ def test_values_are_never_scanned_again(value):
 def test_a_child_that_is_forked_while_another_thread_renders_can_render():
     """The event loop often renders, and a worker process must not wait for a thread that it does not have."""
     prompt = templates.load("exact_match")
-    done = threading.Event()
-
-    def work():
-        while not done.is_set():
-            prompt.render(prediction="x" * 200_000, target="y", got="", unseen="")
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    ended = []
-    try:
-        for _ in range(5):
-            child = os.fork()
-            if child == 0:
-                code = 1
-                try:
-                    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # pytest-timeout has one of its own
-                    signal.alarm(5)
-                    prompt.render(prediction="x", target="y", got="", unseen="")
-                    code = 0
-                finally:
-                    os._exit(code)
-            ended.append(os.waitpid(child, 0)[1])
-    finally:
-        done.set()
-        thread.join()
+    ended = forked_beside(
+        lambda _: prompt.render(prediction="x" * 200_000, target="y", got="", unseen=""),
+        lambda _: prompt.render(prediction="x", target="y", got="", unseen=""),
+        5,
+    )
     assert ended == [0] * 5
 
 

@@ -1011,16 +1011,6 @@ def test_of_several_critics_that_fail_the_first_in_order_is_named():
 
 def test_feedback_made_of_several_items_has_the_score_of_the_first():
     """In the order of the losses."""
-
-    class Shout(tg.Function):
-        @staticmethod
-        def forward(ctx, text):
-            return tg.Variable(text.data.upper())
-
-        @staticmethod
-        def backward(ctx, grad_out):
-            return f"(before shouting) {grad_out.data}"
-
     text = tg.Variable("a", requires_grad=True)
     shouted = Shout.apply(text)
     tg.backward([ops.deterministic_evaluator(shouted, None, lambda _, s=s: s, "worth")[0] for s in (0.25, 0.5)])

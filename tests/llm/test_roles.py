@@ -1,7 +1,5 @@
 import gc
-import itertools
 import os
-import signal
 import sys
 import threading
 import weakref
@@ -12,6 +10,8 @@ import pytest
 from textgrad_engine.errors import NoModelError, UnknownModelError
 from textgrad_engine.llm import innermost, model_for, resolve, roles, set_models, use_models
 from textgrad_engine.testing import ScriptedModel
+
+from ..forks import forked_beside
 
 
 @pytest.fixture(autouse=True)
@@ -123,32 +123,12 @@ def test_one_model_has_one_stack_however_often_it_is_named():
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_child_that_is_forked_while_another_thread_resolves_can_resolve():
     """A worker process must not wait for a thread that it does not have."""
-    done = threading.Event()
 
-    def work():
-        for number in itertools.count():
-            if done.is_set():
-                return
-            with use_models(forward=f"openai/model-{number}"):
+    def resolving(whose):
+        def work(number):
+            with use_models(forward=f"openai/{whose}-{number}"):
                 pass
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    ended = []
-    try:
-        for number in range(8):
-            child = os.fork()
-            if child == 0:
-                code = 1
-                try:
-                    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # pytest-timeout has one of its own
-                    signal.alarm(5)
-                    with use_models(forward=f"openai/child-{number}"):
-                        code = 0
-                finally:
-                    os._exit(code)
-            ended.append(os.waitpid(child, 0)[1])
-    finally:
-        done.set()
-        thread.join()
-    assert ended == [0] * 8
+        return work
+
+    assert forked_beside(resolving("model"), resolving("child"), 8) == [0] * 8
