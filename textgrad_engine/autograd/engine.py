@@ -10,9 +10,9 @@ NOTE [Rank]
     nodes of each example, and nodes that all share. So that an example's feedback is in the order that it would have
     alone, nodes are sorted by their rank, which comes from a walk for each example (`walk.py`); everywhere else a
     node's number is its rank. Examples whose rules speak of different things may have the same shared nodes in
-    different orders: where their feedback meets, it is taken apart and put in the order of each (`rules.InOrder`).
-    And the nodes that take batches apart and put them together have no place in the order: what passes them keeps the
-    place of the node that sent it.
+    different orders: where their feedback meets, it is taken apart and put in the order of each (`InOrder`). And the
+    nodes that take batches apart and put them together have no place in the order: what passes them keeps the place of
+    the node that sent it.
 
 NOTE [Zero]
     A gradient is a list of feedback items; items whose text is empty are dropped when they arrive. A node all of whose

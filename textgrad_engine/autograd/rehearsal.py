@@ -23,9 +23,9 @@ class Observed(Protocol):
     Attributes:
         requests: the text of every request so far.
         repeats: None for models that answer as they like. Otherwise True is set when the backward pass begins: from
-            then on every text in an answer begins with `gradcheck.CRITIC_MARK` and repeats the marks of its request,
-            those of feedback and of entries in their order, each once, and `gradcheck.WHOLE_MARK` with the number of
-            every hostile text that the request holds as it is.
+            then on every text in an answer begins with `gradcheck_marks.CRITIC_MARK` and repeats the marks of its
+            request, those of feedback and of entries in their order, each once, and `gradcheck_marks.WHOLE_MARK` with
+            the number of every hostile text that the request holds as it is.
     """
 
     requests: list[str]

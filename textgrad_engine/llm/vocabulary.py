@@ -1,7 +1,7 @@
 """tiktoken's vocabularies: found on this disk, else fetched once within a short deadline, else done without.
 
 NOTE [When a vocabulary is fetched]
-    Only when somebody counts for a model by name, that model's vocabulary is one of `VOCABULARIES`, and it is not on
+    Only when somebody counts for a model by name, that model's vocabulary is one of `_VOCABULARIES`, and it is not on
     this disk. The library itself counts so in one case: an endpoint does not say what an answer used. Then a public
     file is asked for at the address that tiktoken itself uses; nothing of the user's goes with it. It is tried once for
     a process and a vocabulary, on a daemon thread, and waited for `DEADLINE` seconds in all. What has been decided
