@@ -7,6 +7,7 @@ from textgrad_engine.llm.cached import Cached, caching
 from textgrad_engine.llm.cachekey import repeat
 from textgrad_engine.llm.callable import CallableModel
 from textgrad_engine.llm.check import Check
+from textgrad_engine.llm.deadline import Deadline
 from textgrad_engine.llm.fallback import DOWN, Fallback
 from textgrad_engine.llm.limits import Limit
 from textgrad_engine.llm.meters import Meter, meter
@@ -20,7 +21,7 @@ from textgrad_engine.llm.request import GenerateConfig, Message, Purpose, Reques
 from textgrad_engine.llm.resolve import Defaults, resolve
 from textgrad_engine.llm.response import Completion, FinishReason, Price, Usage
 from textgrad_engine.llm.response_format import ResponseFormat
-from textgrad_engine.llm.retry import Deadline, Retry, RetryPolicy
+from textgrad_engine.llm.retry import Retry, RetryPolicy
 from textgrad_engine.llm.roles import model_for, set_models, use_models
 from textgrad_engine.llm.samples import samples
 from textgrad_engine.llm.spans import Traced

@@ -18,6 +18,7 @@ from textgrad_engine.llm.cache import Cache, open_cache
 from textgrad_engine.llm.cached import Cached
 from textgrad_engine.llm.check import Check
 from textgrad_engine.llm.context import Sized
+from textgrad_engine.llm.deadline import Deadline
 from textgrad_engine.llm.headers import Headers, concealed_headers
 from textgrad_engine.llm.limits import Limit
 from textgrad_engine.llm.model import Model, Wrapper, innermost
@@ -26,7 +27,7 @@ from textgrad_engine.llm.prices import Priced
 from textgrad_engine.llm.redact import concealed
 from textgrad_engine.llm.request import GenerateConfig, Request, config_from
 from textgrad_engine.llm.response import Completion, Price
-from textgrad_engine.llm.retry import Deadline, Retry, RetryPolicy
+from textgrad_engine.llm.retry import Retry, RetryPolicy
 from textgrad_engine.llm.spans import Traced
 from textgrad_engine.llm.taped import Taped
 from textgrad_engine.llm.usage import Metered
