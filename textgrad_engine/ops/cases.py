@@ -183,6 +183,46 @@ _REMEMBERED = 64
 """How many different questions are remembered for a plan: roles may differ from example to example."""
 
 
+class _Keys:
+    """What each value that wants feedback is called in a request; all places of a variable have one key.
+
+    Args:
+        asked: for each such value its position, the first position of the same variable, its role.
+
+    Attributes:
+        known: by position, the first position of the same variable, and the role.
+        parts: the inputs that are asked about, by first position, in the order in which they were come to.
+        marks: the values that stand between tags, and the keys of these.
+    """
+
+    def __init__(self, asked: tuple[tuple[int, int, str], ...]) -> None:
+        self.known = {position: (same, role) for position, same, role in asked}
+        self.parts: dict[int, Part] = {}
+        self.marks: list[tuple[int, str]] = []
+
+    def of(self, wish: str, position: int, shown: Shown) -> str:
+        """The key of a value, the wished one where nothing else has it; where it is shown is noted the first time."""
+        same, role = self.known[position]
+        if same not in self.parts:
+            key, n, taken = wish, 1, [part.key for part in self.parts.values()]
+            while key in taken:
+                n += 1
+                key = f"{wish}_{n}"
+            self.parts[same] = Part(key, position, role, shown)
+        return self.parts[same].key
+
+    def of_tagged(self, wish: str, position: int) -> str:
+        """The key of a value that is a part of a message; there are tags around it, unless it is a whole one, too."""
+        key = self.of(f"{wish}_input" if wish in _TAGS else wish, position, "tags")
+        if self.shown(position) == "tags":
+            self.marks.append((position, key))
+        return key
+
+    def shown(self, position: int) -> Shown:
+        """Where a value is shown that has a key."""
+        return self.parts[self.known[position][0]].shown
+
+
 def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple[tuple[str, ...], ...]) -> Questions:
     """What is asked about a call.
 
@@ -191,71 +231,65 @@ def _questions(plan: Plan, asked: tuple[tuple[int, int, str], ...], slots: tuple
         asked: for each value that wants feedback its position, the first position of the same variable, its role.
         slots: for each hole of the plan the slots in its text; empty where the plan has no inputs.
     """
-    known = {position: (same, role) for position, same, role in asked}
-    slots_at = dict(zip(plan.holes, slots))
-    parts: dict[int, Part] = {}
-
-    def key_of(wish: str, position: int, shown: Shown) -> str:
-        same, role = known[position]
-        if same not in parts:
-            key, n, taken = wish, 1, [part.key for part in parts.values()]
-            while key in taken:
-                n += 1
-                key = f"{wish}_{n}"
-            parts[same] = Part(key, position, role, shown)
-        return parts[same].key
-
-    marks: list[tuple[int, str]] = []
-
-    def tagged(wish: str, position: int) -> str:
-        """The key of a value that is a part of a message; there are tags around it, unless it is a whole one, too."""
-        key = key_of(f"{wish}_input" if wish in _TAGS else wish, position, "tags")
-        if parts[known[position][0]].shown == "tags":
-            marks.append((position, key))
-        return key
-
+    keys = _Keys(asked)
     with_slot = {name for slots_of_text in slots for name in slots_of_text}
     by_input = {}
     for name, index in plan.inputs:
-        if index in known and name in with_slot:
-            by_input[name] = tagged(name, index)
-        elif index in known:
-            by_input[name] = key_of(name, index, "beside")
-    names = [name for name, _ in plan.inputs]
+        if index in keys.known:
+            by_input[name] = keys.of_tagged(name, index) if name in with_slot else keys.of(name, index, "beside")
+    names = {name for name, _ in plan.inputs}
+    filled = {hole: [name for name in own if name in names] for hole, own in zip(plan.holes, slots)}
     heads: list[tuple[str, str]] = []
     for role, pieces in plan.messages:
         inside: list[str] = []
         for piece in pieces:
-            if isinstance(piece, Rendered):
-                asked_about = [(name, at) for name, at in piece.values if at in known]
-                inside += [key_of(*each, "message") if piece.whole else tagged(*each) for each in asked_about]
-                continue
-            text = text_of(piece)
-            for hole in [leaf for leaf in pytree.leaves(piece) if isinstance(leaf, Hole)]:
-                # A template with slots is shown as it is, besides the message made of it; and so is what is no text.
-                filled = [name for name in slots_at.get(hole.at, ()) if name in names]
-                if hole.at in known and (filled or hole is not text):
-                    inside.append(key_of(role, hole.at, "beside"))
-                elif hole.at in known:
-                    inside.append(tagged(role, hole.at) if len(pieces) > 1 else key_of(role, hole.at, "message"))
-                inside += [by_input[name] for name in filled if name in by_input]
+            inside += _keys_in(piece, role, keys, filled, by_input, alone=len(pieces) == 1)
         heads.append((role, ", ".join([f"`{key}`" for key in dict.fromkeys(inside)])))
     described = {}
     for each in () if plan.offered is None else plan.offered.descriptions:
-        if each.at in known:
-            key = key_of(f"{each.key}_input" if each.key in _TAGS else each.key, each.at, "tool")
-            if parts[known[each.at][0]].shown == "tool":
+        if each.at in keys.known:
+            key = keys.of(f"{each.key}_input" if each.key in _TAGS else each.key, each.at, "tool")
+            if keys.shown(each.at) == "tool":
                 described[each.at] = key
-    found = tuple(parts.values())
+    found = tuple(keys.parts.values())
     return Questions(
         parts=found,
         wanted=tuple([(part.key, part.role) for part in found]),
         inputs=tuple([(part.key, part.role, part.shown) for part in found]),
         beside=tuple([part.position for part in found if part.shown == "beside"]),
-        marks=tuple(marks),
+        marks=tuple(keys.marks),
         heads=tuple(heads),
         described=described,
     )
+
+
+def _keys_in(
+    piece: Any, role: str, keys: _Keys, filled: Mapping[int, list[str]], by_input: Mapping[str, str], *, alone: bool
+) -> list[str]:
+    """The keys of what is asked about in a piece of a message.
+
+    Args:
+        piece: of the plan.
+        role: of the message, which is what a text of it is called.
+        keys: gives them.
+        filled: for each hole the inputs whose slots are in its text.
+        by_input: the keys of inputs.
+        alone: whether it is all of the message.
+    """
+    if isinstance(piece, Rendered):
+        asked_about = [(name, at) for name, at in piece.values if at in keys.known]
+        return [keys.of(*each, "message") if piece.whole else keys.of_tagged(*each) for each in asked_about]
+    inside = []
+    text = text_of(piece)
+    for hole in [leaf for leaf in pytree.leaves(piece) if isinstance(leaf, Hole)]:
+        # A template with slots is shown as it is, besides the message made of it; and so is what is no text.
+        own = filled.get(hole.at, [])
+        if hole.at in keys.known and (own or hole is not text):
+            inside.append(keys.of(role, hole.at, "beside"))
+        elif hole.at in keys.known:
+            inside.append(keys.of(role, hole.at, "message") if alone else keys.of_tagged(role, hole.at))
+        inside += [by_input[name] for name in own if name in by_input]
+    return inside
 
 
 def view_of(
