@@ -99,43 +99,59 @@ def completion_to_json(call: CallEnded, place: Place) -> dict[str, Any]:
         entry["id"] = record.id
     if record.sample is not None:
         entry["sample"] = list(record.sample)
-    if (answer := record.completion) is not None:
-        entry |= {
-            "text": answer.text,
-            "finish_reason": answer.finish_reason,
-            "usage": answer.usage.model_dump(),
-            "attempts": answer.attempts,
-            "latency": answer.latency,
-        }
-        if answer.model not in ("", record.model):
-            entry["answered_by"] = answer.model
-        if answer.words:
-            entry["words"] = answer.words
-        if answer.cached:
-            entry["cached"] = True
-        if answer.saved is not None:
-            entry["saved"] = {"usage": answer.saved.model_dump(), "latency": answer.saved_latency}
-        if answer.tool_calls:
-            entry["tool_calls"] = [dict(each) for each in answer.tool_calls]
-        if answer.items:
-            entry["items"] = [dict(each) for each in answer.items]
-        if is_estimated(answer):
-            entry["estimated"] = True
-    if (error := record.error) is not None:
-        entry["error"] = f"{type(error).__name__}: {error}"
-        if (used := usage_of(error)) is not None:
-            entry["usage"] = used.model_dump()
-        elif isinstance(error, ModelError) and was_sent(error):
-            entry["cost_unknown"] = True
-        if isinstance(error, ModelError) and error.usage_estimated:
-            entry["estimated"] = True
-        if isinstance(error, ModelError) and error.counted_again:
-            entry["counted_again"] = True
-        if notes := getattr(error, "__notes__", None):
-            entry["notes"] = list(notes)
-        entry |= refusal_to_json(error)
+    if record.completion is not None:
+        entry |= _answer_to_json(record.completion, record.model)
+    if record.error is not None:
+        entry |= _error_to_json(record.error)
     whole = unsigned({**entry, "request": None, "time": timestamp(record.started, "microseconds")})
     return {**whole, "request": asked}  # in its place, as it is already
+
+
+def _answer_to_json(answer: Completion, asked: str) -> dict[str, Any]:
+    """What is written down of an answer; what is as it mostly is goes without saying.
+
+    Args:
+        answer: the answer.
+        asked: the name of the model that was asked.
+    """
+    entry: dict[str, Any] = {
+        "text": answer.text,
+        "finish_reason": answer.finish_reason,
+        "usage": answer.usage.model_dump(),
+        "attempts": answer.attempts,
+        "latency": answer.latency,
+    }
+    if answer.model not in ("", asked):
+        entry["answered_by"] = answer.model
+    if answer.words:
+        entry["words"] = answer.words
+    if answer.cached:
+        entry["cached"] = True
+    if answer.saved is not None:
+        entry["saved"] = {"usage": answer.saved.model_dump(), "latency": answer.saved_latency}
+    if answer.tool_calls:
+        entry["tool_calls"] = [dict(each) for each in answer.tool_calls]
+    if answer.items:
+        entry["items"] = [dict(each) for each in answer.items]
+    if is_estimated(answer):
+        entry["estimated"] = True
+    return entry
+
+
+def _error_to_json(error: BaseException) -> dict[str, Any]:
+    """What is written down of a failure: also what it cost, or that nobody knows that."""
+    entry: dict[str, Any] = {"error": f"{type(error).__name__}: {error}"}
+    if (used := usage_of(error)) is not None:
+        entry["usage"] = used.model_dump()
+    elif isinstance(error, ModelError) and was_sent(error):
+        entry["cost_unknown"] = True
+    if isinstance(error, ModelError) and error.usage_estimated:
+        entry["estimated"] = True
+    if isinstance(error, ModelError) and error.counted_again:
+        entry["counted_again"] = True
+    if notes := getattr(error, "__notes__", None):
+        entry["notes"] = list(notes)
+    return entry | refusal_to_json(error)
 
 
 def answer_from_json(entry: Mapping[str, Any], *, nth: int, line: int, source: int) -> Answer:
