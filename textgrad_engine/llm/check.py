@@ -20,12 +20,12 @@ from textgrad_engine.errors import (
 from textgrad_engine.llm.called import problem_of
 from textgrad_engine.llm.charged import is_estimated, mark
 from textgrad_engine.llm.content import thoughts_in
+from textgrad_engine.llm.listening import void
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of
 from textgrad_engine.llm.parsing import BEGINS_THINKING, THOUGHT_END, check_json, without_thoughts
 from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage, impossible_in
-from textgrad_engine.llm.stream import void
 from textgrad_engine.llm.usage import asks_others
 from textgrad_engine.wording import with_article
 

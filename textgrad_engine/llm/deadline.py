@@ -9,13 +9,13 @@ from typing import Any
 
 from textgrad_engine.checks import above, check
 from textgrad_engine.errors import ConnectionFailed, DeadlineExceeded, ModelError
+from textgrad_engine.llm.listening import listeners
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.redact import without_password
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.silence import Silence
-from textgrad_engine.llm.stream import listeners
 from textgrad_engine.llm.turns import Turns
 
 _SILENCE = 30.0

@@ -35,13 +35,14 @@ from textgrad_engine.llm.cut import was_cut
 from textgrad_engine.llm.dialects import Dialect
 from textgrad_engine.llm.formed import ignores_format, is_wrapped, read_in_words, without_wrapping
 from textgrad_engine.llm.headers import Headers, check_headers, concealed_headers, plain, secrets_in
+from textgrad_engine.llm.listening import Teller, listeners
 from textgrad_engine.llm.loops import PerLoop
 from textgrad_engine.llm.model import Closing
 from textgrad_engine.llm.rates import tell
 from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, without_password, without_secret
 from textgrad_engine.llm.request import GenerateConfig, Request, config_from, unsendable
 from textgrad_engine.llm.response import Completion, Price
-from textgrad_engine.llm.stream import Teller, are_events, in_one_part, listeners, without_end
+from textgrad_engine.llm.stream import are_events, in_one_part, without_end
 from textgrad_engine.llm.transport import REFUSE_REQUESTS
 from textgrad_engine.llm.vocabulary import settled
 from textgrad_engine.signed import unsigned

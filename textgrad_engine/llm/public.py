@@ -10,6 +10,7 @@ from textgrad_engine.llm.check import Check
 from textgrad_engine.llm.deadline import Deadline
 from textgrad_engine.llm.fallback import DOWN, Fallback
 from textgrad_engine.llm.limits import Limit
+from textgrad_engine.llm.listening import on_token
 from textgrad_engine.llm.meters import Meter, meter
 from textgrad_engine.llm.model import Model, Wrapper, innermost
 from textgrad_engine.llm.openai import OpenAIModel
@@ -26,7 +27,6 @@ from textgrad_engine.llm.roles import model_for, set_models, use_models
 from textgrad_engine.llm.samples import samples
 from textgrad_engine.llm.spans import Traced
 from textgrad_engine.llm.stop import Stop
-from textgrad_engine.llm.stream import on_token
 from textgrad_engine.llm.taped import Taped
 from textgrad_engine.llm.usage import CallRecord, Metered, call_key, call_key_scope, observe
 

@@ -1,4 +1,4 @@
-"""Losses that ask a model: judges, which score, and text losses, which criticize."""
+"""Judges: losses that ask a model for a score. The one that asks it for a criticism is in `text_loss`."""
 
 from __future__ import annotations
 
