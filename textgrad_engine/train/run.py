@@ -198,27 +198,7 @@ class Run(abc.ABC):
             self.emit(self.started())
             self.deadline.begin()
             try:
-                status = self.train_until_spent(used)
-                no_step = "" if self.steps or status != "budget" else self.ending.no_step
-                if no_step:
-                    _log.warning("%s", no_step)
-                searched = Controls(
-                    type(self.optimizer).__name__,
-                    used.total.calls + used.cached,
-                    used.total,
-                    problem=self.ending.no_controls or no_step,
-                )
-                if self.test is not None:
-                    self.test.end_training()
-                    drawn = self.ending.drawn(None if self.best == self.seed else size_of(self.best))
-                    if drawn:
-                        evaluate_test(self, some_of(self, self.test.open(), drawn))
-                    else:
-                        status = "budget"
-                if self.trainer.controls:
-                    self.controls = searched
-                    if status == "finished" or self.ending.controls:
-                        run_controls(self)
+                status = self.test_and_compare(self.train_until_spent(used), used)
             except (Stopped, CallCancelled):
                 if not stop.is_set:
                     raise
@@ -237,6 +217,38 @@ class Run(abc.ABC):
         if status != "finished":
             self.count_in()
         return status, used
+
+    def test_and_compare(self, status: Status, used: Meter) -> Status:
+        """Run the test set, as far as the budget has room for it, and then the controls, if some are wanted.
+
+        Args:
+            status: how training ended.
+            used: what was used for it.
+
+        Returns:
+            How the run has ended by then.
+        """
+        no_step = "" if self.steps or status != "budget" else self.ending.no_step
+        if no_step:
+            _log.warning("%s", no_step)
+        searched = Controls(
+            type(self.optimizer).__name__,
+            used.total.calls + used.cached,
+            used.total,
+            problem=self.ending.no_controls or no_step,
+        )
+        if self.test is not None:
+            self.test.end_training()
+            drawn = self.ending.drawn(None if self.best == self.seed else size_of(self.best))
+            if drawn:
+                evaluate_test(self, some_of(self, self.test.open(), drawn))
+            else:
+                status = "budget"
+        if self.trainer.controls:
+            self.controls = searched
+            if status == "finished" or self.ending.controls:
+                run_controls(self)
+        return status
 
     def train_until_spent(self, used: Meter) -> Status:
         """Train to the end, or until what is left of the budget is kept for the end of the run.
