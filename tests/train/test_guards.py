@@ -529,6 +529,41 @@ def test_a_run_keeps_no_text_of_a_search_of_ones_own_that_the_guards_refuse() ->
     assert [step.kept for step in result.steps] == [False, True, False]
 
 
+class Asking(Unguarded):
+    """Runs its text on all examples, and asks the guards before it goes on from it."""
+
+    def decide(self, objective: optim.Objective) -> optim.Decision | None:
+        if not self.left:
+            return None
+        new, old = (self.left.pop(0),), self.texts()
+        objective.scores(new, range(len(objective.val)))
+        refusal = objective.refusal(old, new)
+        self.best = self.best if refusal else new[0]
+        return optim.Decision(self.steps + 1, "next", kept=not refusal, why=refusal or "it is next")
+
+
+def test_what_a_search_of_ones_own_has_run_is_not_run_again_for_guards() -> None:
+    """Else it would be paid for twice, and where answers vary be refused by other ones than the search has seen."""
+    runs: list[tuple[str, str]] = []
+
+    def moody(request: Request) -> str:
+        """Shouts, and the word that must not break from the second time on."""
+        told, text = request.messages[0].text, request.messages[-1].text
+        runs.append((told, text))
+        return text.upper() if "Shout" in told and (text != KEPT or runs.count((told, text)) > 1) else text
+
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    search = Asking(program.parameters(), "Shout.")
+    search.best = "Repeat."
+    with use_models(forward=FunctionModel(moody)):
+        result = Trainer(guards=Guards([KEPT], reruns=0)).fit(
+            program, nn.ExactMatch(), search, rows(*WORDS[:12]), rows(*WORDS[12:])
+        )
+    assert (result.best, search.texts()) == ({"system": "Shout."}, ("Shout.",))
+    assert [step.kept for step in result.steps] == [True]
+    assert len(runs) == len(set(runs)) == 24
+
+
 def fit_and_test(
     floors: dict[tuple[str, Any], float], words: list[dict[str, Any]], val: list[dict[str, Any]]
 ) -> TrainResult:

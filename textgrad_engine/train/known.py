@@ -124,8 +124,8 @@ class KnownScores:
 
         Args:
             number: of the proposal.
-            told_of_all: it shares the texts that are adopted later, too, as who decides about it does. In its own lane,
-                where it still goes on, it does not.
+            told_of_all: it shares the texts that are adopted later, too, and what was found for no proposal, as who
+                decides about it does. In its own lane, where it still goes on, it does not.
         """
         if told_of_all and current_proposal() == number:
             yield
@@ -150,9 +150,12 @@ class KnownScores:
         return phase if before < _proposal.get()[1] else None
 
     def _known(self, key: Key) -> Held | None:
-        number, _ = _proposal.get()
+        number, told_of = _proposal.get()
         shared = self._shared.get(key) if self._phase_shared(key[0]) is not None else None
-        return self._own.get((number, key)) if shared is None else shared
+        own = self._own.get((number, key)) if shared is None else shared
+        if own is None and told_of == sys.maxsize:  # a search of one's own need not say what belongs to a proposal
+            return self._own.get((0, key))
+        return own
 
     def _held(self, key: Key, missing: dict[Key, Future[Scored]]) -> Held:
         if (known := self._known(key)) is not None:
