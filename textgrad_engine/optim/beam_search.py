@@ -216,7 +216,7 @@ class BeamSearch(PopulationSearcher):
     def _remember(self, memory: Mapping[str, Any]) -> None:
         self._beam, self._round = [int(n) for n in memory.get("beam", [0])], int(memory.get("round", 0))
 
-    def _run_round(self, objective: Objective) -> Round | Sequence[Outcome]:
+    def _propose(self, objective: Objective) -> Round | Sequence[Outcome]:
         if self._round >= self.rounds:
             return ()
         self._round += 1

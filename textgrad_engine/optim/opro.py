@@ -149,7 +149,7 @@ class OPRO(PopulationSearcher):
         self._marks = {int(number): float(mark) for number, mark in memory.get("marks", {}).items()}
         self._refused = {int(number) for number in memory.get("refused", ())}
 
-    def _run_round(self, objective: Objective) -> Round | Sequence[Outcome]:
+    def _propose(self, objective: Objective) -> Round | Sequence[Outcome]:
         if self._round >= self.rounds:
             return ()
         if not self._marks:

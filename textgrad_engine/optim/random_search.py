@@ -267,8 +267,8 @@ class RandomSearch(BoardSearcher):
             self.at_the_top = "" if self.to_the_end else board.nothing_to_show(objective)
             if self.at_the_top or board.begun - board.before >= self.proposals:
                 return None
-            board.begun += 1
             self._begun = self._draft(board)
+            board.begun = self._begun.number
         tried = self._looked_at(objective, board, self._begun)
         self._begun = None
         return tried
@@ -293,7 +293,7 @@ class RandomSearch(BoardSearcher):
 
     def _draft(self, board: Board) -> Draft:
         """One proposal for one parameter; they take turns, as nothing says which one needs it."""
-        number = board.begun
+        number = board.begun + 1
         parameter = number % len(board.texts)
         best = Candidate(board.texts, board.origins)
         roles = [variable.role for variable in self.variables()]

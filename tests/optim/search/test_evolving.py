@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 from collections.abc import Callable
@@ -9,8 +10,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from textgrad_engine import nn, no_grad, optim, use_models
-from textgrad_engine.errors import AuthenticationFailed
+from textgrad_engine import budget, nn, no_grad, optim, use_models
+from textgrad_engine.errors import AuthenticationFailed, BudgetExceeded
+from textgrad_engine.llm import meter
 from textgrad_engine.optim.proposers import Patch
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.testing import FunctionModel, feedback_for
@@ -102,6 +104,27 @@ def test_state_put_back_goes_on_as_if_nothing_had_happened(make: Make, task: Sim
         again.load_state_dict(state)
         assert (*before, *steps(task, other, again)) == whole.steps
         assert again.finished
+
+
+@pytest.mark.parametrize("part", [0.1, 0.3, 0.5, 0.7, 0.9])
+def test_a_search_that_a_budget_ends_goes_on_as_if_nothing_had_happened(
+    make: Make, task: SimulatedTask, whole: Whole, part: float
+) -> None:
+    """In a loop of one's own: texts that were proposed and not decided about were never tried again."""
+    program = task.program()
+    with meter() as used:
+        steps(task, program, make(list(program.parameters())))
+    program = task.program()
+    search = make(list(program.parameters()))
+    objective = Objective(program, task.loss, task.train, task.val)
+    found = []
+    with use_models(forward=task.model):
+        with budget(calls=int(part * used.total.calls)), contextlib.suppress(BudgetExceeded):
+            while (decided := search.step(objective)) is not None:
+                found.append((*said(decided), search.texts(), search.expected))
+        while (decided := search.step(objective)) is not None:
+            found.append((*said(decided), search.texts(), search.expected))
+    assert tuple(found) == whole.steps
 
 
 def test_other_examples_begin_a_new_search(make: Make, task: SimulatedTask) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -183,28 +184,17 @@ class PopulationSearcher(Searcher):
         """Whether its population is to know what each of several metrics gave."""
         return False
 
-    def _propose(self, objective: Objective) -> Sequence[Outcome]:
+    def _propose(self, objective: Objective) -> Round | Sequence[Outcome]:
         """Make one or more proposals and decide about them; nothing when nothing is left to try.
 
-        A search with rounds has `_run_round` and `_decided` in its place: a round that a budget or Ctrl-C ended while
-        guards ran examples again is decided about by the next step.
+        A round is decided about by `_decided`, where guards run examples again: if a budget or Ctrl-C ends that, the
+        next step asks these anew, and nobody for proposals.
         """
-        if self._round_run is None:
-            run = self._run_round(objective)
-            if not isinstance(run, Round):
-                return run
-            self._round_run = run
-        outcomes = self._decided(objective, self._round_run)
-        self._round_run = None
-        return outcomes
-
-    def _run_round(self, objective: Objective) -> Round | Sequence[Outcome]:
-        """Make and run proposals; what became of them, or nothing, where there is nothing to decide."""
         raise NotImplementedError(f"{type(self).__name__} needs a `_propose`")
 
     def _decided(self, objective: Objective, run: Round) -> Sequence[Outcome]:
-        """What becomes of a round; where it is interrupted, it is asked again."""
-        raise NotImplementedError(f"{type(self).__name__} needs a `_propose`")
+        """What becomes of a round that `_propose` gave."""
+        raise NotImplementedError(f"{type(self).__name__} gives rounds, and needs a `_decided`")
 
     def _memory(self) -> dict[str, Any]:
         """What a subclass remembers besides the population, as plain data."""
@@ -278,7 +268,7 @@ class PopulationSearcher(Searcher):
                 self.population.score(objective, [0], range(len(objective.val)))
             self.at_the_top = "" if self._round_run else self._nothing_to_show(objective)
             if not self.at_the_top:
-                self._waiting.extend(self._propose(objective))
+                self._waiting.extend(self._proposed(objective))
         if not self._waiting:
             return None
         outcome = self._waiting.popleft()
@@ -286,6 +276,30 @@ class PopulationSearcher(Searcher):
             return self._handed_out(objective, outcome)
         except BaseException:  # a budget, or Ctrl-C, while guards run examples again; it is told the next time
             self._waiting.appendleft(outcome)
+            raise
+
+    def _proposed(self, objective: Objective) -> Sequence[Outcome]:
+        """The next proposals, decided about; what a budget or Ctrl-C ends has not been, and is made anew."""
+        if self._round_run is None:
+            with self._as_it_was_if_ended():
+                run = self._propose(objective)
+            if not isinstance(run, Round):
+                return run
+            self._round_run = run
+        with self._as_it_was_if_ended():
+            outcomes = self._decided(objective, self._round_run)
+        self._round_run = None
+        return outcomes
+
+    @contextlib.contextmanager
+    def _as_it_was_if_ended(self) -> Iterator[None]:
+        sizes, begun, memory = self.population.sizes(), self._begun, self._memory()
+        try:
+            yield
+        except BaseException:
+            self.population.back_to(sizes)
+            self._begun = begun
+            self._remember(memory)
             raise
 
     def _nothing_to_show(self, objective: Objective) -> str:

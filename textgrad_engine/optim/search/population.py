@@ -69,6 +69,22 @@ class Population:
         self.by_metric.append({})
         return len(self.candidates) - 1
 
+    def sizes(self) -> list[tuple[int, int, int]]:
+        """How much is known of each candidate, for `back_to`."""
+        return [(len(scores), len(costs), len(parts)) for scores, costs, parts in zip(*self._known_of())]
+
+    def back_to(self, sizes: list[tuple[int, int, int]]) -> None:
+        """Forget the candidates, and what is known of them, that came since it had these sizes."""
+        del self.candidates[len(sizes) :]
+        for place, rows in enumerate(self._known_of()):
+            del rows[len(sizes) :]
+            for row, known in zip(rows, sizes):
+                while len(row) > known[place]:
+                    row.popitem()
+
+    def _known_of(self) -> tuple[list[dict[int, Any]], list[dict[int, Any]], list[dict[int, Any]]]:
+        return self.scores, self.costs, self.by_metric
+
     def number_of(self, texts: Texts) -> int | None:
         """The number of the candidate with these texts; None when there is none."""
         return next((number for number, each in enumerate(self.candidates) if each.texts == texts), None)
