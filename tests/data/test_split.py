@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import decimal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,6 +42,14 @@ def test_an_example_of_no_cluster_is_named() -> None:
         random_split(rows, [0.5, 0.5], seed=0, clusters="page")
     with pytest.raises(DataError, match=r"no value in column 'pag'.*page"):
         random_split(rows, [0.5, 0.5], seed=0, clusters="pag")
+
+
+@pytest.mark.parametrize("nothing", [float("nan"), decimal.Decimal("nan")])
+def test_an_empty_field_of_a_table_is_no_cluster(nothing: object) -> None:
+    """All rows without one were a single cluster, and in one part; `evaluate` refuses them, too."""
+    rows = [{"page": 1.0}, {"page": nothing}, {"page": nothing}]
+    with pytest.raises(DataError, match=r"(?i)example 1: column 'page' is nan in this row, as .* names no cluster;"):
+        random_split(rows, [0.5, 0.5], seed=0, clusters="page")
 
 
 def test_more_parts_than_clusters_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -18,6 +19,44 @@ def test_an_empty_field_of_a_table_is_no_target() -> None:
     """Nobody means that the answer should be "nan"; and critics would have been told so."""
     with pytest.raises(DataError, match="'t7' has nan in the field 'queue' for the target"):
         target_for(nn.ExactMatch(), "queue")({"ticket": "x", "queue": float("nan")}, "t7")
+
+
+NAN = float("nan")
+BOTH = nn.Weighted({"form": nn.JSONMatch(), "tags": nn.JSONMatch()}, targets={"form": "target", "tags": "tags"})
+
+
+@pytest.mark.parametrize(
+    ("loss", "target", "where"),
+    [
+        (nn.JSONMatch(), {"to": "Rome", "day": NAN}, "'day' of the field 'target'"),
+        (nn.JSONMatch(graded=True), {"legs": [{"sum": 1}, {"sum": NAN}]}, "'legs', 1, 'sum' of the field 'target'"),
+        (nn.OnField(nn.ExactMatch(), "day"), {"day": NAN}, "'day' of the field 'target'"),
+        (nn.OnField(nn.JSONMatch(), "days"), {"days": [1, NAN]}, "'days', 1 of the field 'target'"),
+        (nn.OnMatch(nn.JSONMatch(), "Answer: (.*)"), [NAN], "0 of the field 'target'"),
+        (nn.Weighted({"form": nn.JSONMatch()}), {"day": NAN}, "'day' of the field 'target'"),
+        (BOTH, {"day": NAN}, "'day' of the field 'target'"),
+    ],
+)
+def test_nothing_is_compared_with_an_empty_field_inside_of_a_target(loss: Any, target: Any, where: str) -> None:
+    """Every answer was wrong, and paid for."""
+    row = {"q": "x", "target": target, "tags": ["a"]}
+    with pytest.raises(DataError, match=re.escape(f"example 't7' has nan at {where}, as tables have it in an empty")):
+        target_for(loss, "target")(row, "t7")
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        nn.OnField(nn.ExactMatch(), "to"),
+        nn.OnField(nn.ExactMatch(), "via", "to"),
+        nn.Metric(lambda said, target: said in target, "it is one of them"),
+        nn.Judge("Is it right?"),
+    ],
+)
+def test_an_empty_field_that_nothing_is_compared_with_is_left_alone(loss: Any) -> None:
+    """Of a row of a table as the target, some columns may be empty."""
+    target = {"to": "Rome", "day": NAN}
+    assert target_for(loss, "target")({"target": target}, "t7") is target
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 from textgrad_engine.checks import check
 from textgrad_engine.data.dataset import Dataset, Examples, Subset, by_position
 from textgrad_engine.data.sampler import RandomSampler
+from textgrad_engine.errors import DataError
 from textgrad_engine.keywords import names_told
+from textgrad_engine.ops.fillers import is_nan
 from textgrad_engine.plain_values import is_whole
 
 T = TypeVar("T")
@@ -62,6 +64,12 @@ def members_of(rows: Subset[Any], clusters: str | None, together: Sequence[str])
     """The positions of what belongs together, also through others: one cluster each, by the first of them."""
     wanted = ([] if clusters is None else [clusters]) + list(together)
     rows.require(*wanted)
+    for index, row in enumerate(rows if clusters is not None else ()):
+        if is_nan(row[clusters]):
+            raise DataError(
+                f"{rows.where(index)}: column {clusters!r} is {row[clusters]} in this row, as tables have it in an "
+                "empty field, so it names no cluster; give it a value, or take the row out"
+            )
     first = list(range(len(rows)))
 
     def root(index: int) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from textgrad_engine.errors import DataError
-from textgrad_engine.nn import ChatCompletion, ExactMatch, Judge, Metric, Rubric
+from textgrad_engine.nn import ChatCompletion, ExactMatch, JSONMatch, Judge, Metric, Rubric
 from textgrad_engine.nn.loss import needs_target, takes_criteria
 from textgrad_engine.nn.scores import OnField, OnMatch, Weighted, losses_in, takes_null
 from textgrad_engine.ops.criteria import criteria_of
@@ -15,6 +15,9 @@ from textgrad_engine.ops.fillers import is_nan
 from textgrad_engine.slots import composed
 from textgrad_engine.train.fields import composed_fields, fields_named_by, lacking
 from textgrad_engine.train.prediction import said_in
+
+_BY_VALUE = (ExactMatch, JSONMatch)
+"""The losses that compare with the value itself; one that is derived from them may do otherwise."""
 
 
 def inputs_and_target(
@@ -150,11 +153,10 @@ def target_for(loss: Callable[..., Any], target: str) -> Callable[[dict[str, Any
         for name, field in loss.targets.items():
             nullable[field].append(takes_null(loss.by_name[name]))
         picks = {field: _picked(field, needed=True, nullable=all(nullable[field])) for field in fields}
-        several = lambda example, name: {field: pick(example, name) for field, pick in picks.items()}  # noqa: E731
-        return _criteria_checked(loss, several, target)
-    return _criteria_checked(
-        loss, _picked(target, needed=target != "target" or any(map(needs_target, losses_in(loss)))), target
-    )
+        target_of = lambda example, name: {field: pick(example, name) for field, pick in picks.items()}  # noqa: E731
+    else:
+        target_of = _picked(target, needed=target != "target" or any(map(needs_target, losses_in(loss))))
+    return _empty_refused(loss, _criteria_checked(loss, target_of, target), target)
 
 
 def _criteria_checked(
@@ -173,10 +175,7 @@ def _criteria_checked(
         The same; it raises DataError, too.
     """
     several = isinstance(loss, Weighted) and loss.targets is not None
-    losses = [(loss, field)]
-    if isinstance(loss, Weighted) and loss.targets is not None:
-        losses = [(loss.by_name[name], at) for name, at in loss.targets.items()]
-    places = [at for each, at in losses if takes_criteria(_without_part(each))]
+    places = [at for each, at in _by_field(loss, field) if takes_criteria(_without_part(each))]
     if not places:
         return target_of
 
@@ -196,6 +195,76 @@ def _criteria_checked(
         return found
 
     return checked
+
+
+def _by_field(loss: Callable[..., Any], field: str) -> list[tuple[Callable[..., Any], str]]:
+    """The losses that are called with what a field of an example holds, with its name; one is the loss itself."""
+    if isinstance(loss, Weighted) and loss.targets is not None:
+        return [(loss.by_name[name], at) for name, at in loss.targets.items()]
+    return [(loss, field)]
+
+
+def _empty_refused(
+    loss: Callable[..., Any], target_of: Callable[[dict[str, Any], str], Any], field: str
+) -> Callable[[dict[str, Any], str], Any]:
+    """`target_of`, which refuses NaN inside of an object or a list that answers are compared with: nothing equals it.
+
+    Args:
+        loss: a Module or any callable.
+        target_of: gives the target of an example with an id, or a dict of several by field.
+        field: the name of the field, where it is one.
+
+    Returns:
+        The same; it raises DataError, too.
+    """
+    if not any(type(each) in _BY_VALUE for each in losses_in(loss)):
+        return target_of
+    several, losses = isinstance(loss, Weighted) and loss.targets is not None, _by_field(loss, field)
+
+    def checked(example: dict[str, Any], name: str) -> Any:
+        found = target_of(example, name)
+        for each, at in losses:
+            for path, part in _compared(each, found[at] if several else found):
+                if (empty := _nan_in(part, path)) is not None:
+                    place, nan = empty
+                    raise DataError(
+                        f"example {name!r} has {nan} at {', '.join(map(repr, place))} of the field {at!r}, as tables "
+                        "have it in an empty field, and no answer is equal to it; give it a value, or None where null "
+                        "is right, or leave the example out"
+                    )
+        return found
+
+    return checked
+
+
+def _compared(
+    loss: Callable[..., Any], wanted: Any, path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """The parts of a target that answers are compared with, and where in it they stand."""
+    if type(loss) in _BY_VALUE:
+        yield path, wanted
+    elif isinstance(loss, Weighted):
+        for each in loss.losses:
+            yield from _compared(each, wanted, path)
+    elif isinstance(loss, OnMatch):
+        yield from _compared(loss.loss, wanted, path)
+    elif isinstance(loss, OnField):
+        for key in loss.path:
+            if isinstance(wanted, Mapping) or (isinstance(wanted, list) and isinstance(key, int)):
+                held: Any = wanted
+                try:
+                    wanted, path = held[key], (*path, key)
+                except (KeyError, IndexError):  # which is told when it is called with it
+                    return
+        yield from _compared(loss.loss, wanted, path)
+
+
+def _nan_in(value: Any, path: tuple[str | int, ...]) -> tuple[tuple[str | int, ...], Any] | None:
+    """Where NaN is inside of a target, and how it is written there; None where it is not, or is the target itself."""
+    if isinstance(value, Mapping | list):
+        entries = value.items() if isinstance(value, Mapping) else enumerate(value)
+        return next((found for key, each in entries if (found := _nan_in(each, (*path, key)))), None)
+    return (path, value) if path and is_nan(value) else None
 
 
 def _without_part(loss: Callable[..., Any]) -> Callable[..., Any]:
