@@ -77,6 +77,26 @@ def test_answers_that_share_the_rows_are_told_nothing(answers: list[Any]) -> Non
     assert "always" not in of_answers(answers)
 
 
+@pytest.mark.parametrize(
+    ("answers", "named"),
+    [
+        (["Ja", "ja", "JA ", "nein"] * 3, "'JA', 'Ja' and 'ja'"),
+        (["nein", "nei\u00adn", "ja"] * 3, r"'nein' and 'nei\xadn'"),
+        (["sehr gut", "sehr\u00a0gut", "schlecht"] * 3, r"'sehr gut' and 'sehr\xa0gut'"),
+        (["12", "\uff11\uff12", "x"] * 3, "'12' and '\uff11\uff12'"),
+    ],
+)
+def test_answers_that_a_reader_takes_for_one_and_exact_match_does_not_are_told_of(
+    answers: list[Any], named: str
+) -> None:
+    """Whoever typed a table wrote a class in several ways, and a right answer would be wrong in some rows."""
+    assert f"Exact match tells {named} apart, which are 'target' in different rows" in of_answers(answers)
+
+
+def test_answers_of_other_letters_are_not() -> None:
+    assert "Exact match tells" not in of_answers(["ja", "nein", "ja ", "x2", "x\u00b2"] * 3)
+
+
 def test_rows_with_equal_inputs_and_other_answers_are_told_of() -> None:
     """No prompt can be right on both, and they would be trained on as slips."""
     rows = [{"mail": f"m{n % 6}", "target": answer} for n, answer in enumerate("abcabcabdab ")]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from textgrad_engine.cli.init_answers import LABELS, Answer, can_be_listed
 from textgrad_engine.cli.init_task import Task
+from textgrad_engine.data.casefold import folded
 from textgrad_engine.data.split import key_of
 from textgrad_engine.ops.alike import number_of, plain
 from textgrad_engine.ops.evaluators import written
@@ -26,6 +27,8 @@ def labels_in_words(task: Task) -> Iterator[str]:
     exact = [each for each in task.answers.each if each.metric == {"name": "exact_match"}]
     if task.is_plain and not (task.chats and task.chats.prompt is not None):
         yield from filter(None, map(_unnamed, exact))
+    if not task.is_judged:
+        yield from filter(None, map(_spelled, exact))
     if not task.answers.fields and exact and not task.is_judged:
         yield from _one_sided(exact[0])
 
@@ -52,6 +55,24 @@ def _unnamed(answer: Answer) -> str:
     return (
         f"The prompt does not name the {len(times)} values of {answer.name!r}, {why}: name them in prompt.txt, if an "
         "answer is to be one of them."
+    )
+
+
+def _spelled(answer: Answer) -> str:
+    """That answers are written in several ways, of which exact match makes several answers; "" where none is."""
+    if 2 * len(answer.times) > answer.times.total():
+        return ""
+    ways: dict[str, list[str]] = {}
+    for each in sorted(answer.times):
+        ways.setdefault(" ".join(folded(each).split()), []).append(f"{each!r:.{_SHOWN}}")
+    found = [every for every in ways.values() if len(every) > 1]
+    if not found:
+        return ""
+    *first, last = found[0]
+    more = f" (and {plural(len(found) - 1, 'more such answer')})" if len(found) > 1 else ""
+    return (
+        f"Exact match tells {', '.join(first)} and {last} apart, which are {answer.name!r} in different rows{more}: "
+        "write them in one way, if they are one answer."
     )
 
 
