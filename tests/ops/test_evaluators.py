@@ -9,6 +9,7 @@ import re
 import sys
 import threading
 from collections import OrderedDict
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -509,12 +510,17 @@ def test_exact_match_scores_and_explains() -> None:
         ("null", "", 0),
         (3, "1e99999999999999999999", 0),
         ("\N{ARABIC-INDIC DIGIT THREE}", 3, 0),
+        ("12", Decimal("12.00"), 1),
+        (0.1, Decimal("0.10"), 1),
+        ("12.01", Decimal("12.00"), 0),
+        ("NaN", Decimal("NaN"), 1),
+        (1, Decimal("NaN"), 0),
     ],
 )
 def test_numbers_are_compared_by_their_value_and_texts_as_they_are_written(
     prediction: Any, target: Any, score: int
 ) -> None:
-    """A CSV has texts alone, and an answer that is JSON has numbers; a truth value is none."""
+    """A CSV has texts alone, an answer that is JSON has numbers, a database decimals; a truth value is no number."""
     assert ops.exact_match_evaluator(Variable(prediction), target)[0].data == score
 
 

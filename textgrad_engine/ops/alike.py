@@ -23,6 +23,8 @@ def alike(got: Any, wanted: Any) -> bool:
     Example:
         >>> alike(" Rome", "Rome"), alike(12.0, "12"), alike("12.0", "12"), alike(True, "true")
         (True, True, False, True)
+        >>> alike("12", Decimal("12.00"))
+        True
     """
     one, other = written(got), written(wanted)
     return one.strip() == other.strip() or _reads_alike(one, other) or _are_one_number(got, wanted)
@@ -71,6 +73,8 @@ def number_of(value: Any) -> float | None:
 
 def _number(value: Any) -> Decimal | None:
     """The number that a value is, or that a text is as JSON writes one; None for others, and for truth values."""
+    if isinstance(value, Decimal):
+        return value if value.is_finite() else None
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     text = value.strip() if isinstance(value, str) else json.dumps(value)
