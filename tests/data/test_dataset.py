@@ -154,6 +154,12 @@ def test_names_are_suggested_whatever_their_case() -> None:
     assert suggest("zzz", ["ticket"]) == ""
 
 
+def test_a_name_that_looks_the_same_is_told_as_that() -> None:
+    """To be asked whether one meant what one has written helps nobody."""
+    said = suggest("gro\u0308\u00dfe", ["gr\u00f6\u00dfen", "gr\u00f6\u00dfe"])
+    assert said == "; 'gr\u00f6\u00dfe' there looks the same and is written with other characters: copy it from there"
+
+
 def test_text_is_no_slip_for_target() -> None:
     """Most tables have the one, and the other is what is looked for where nobody names a column."""
     assert suggest("target", ["text", "label"]) == ""
