@@ -104,6 +104,12 @@ def test_empty_columns_behind_the_last_one_are_none(row: str, put: Put) -> None:
     ]
 
 
+def test_marks_without_a_width_are_no_part_of_a_name(put: Put) -> None:
+    """A second byte order mark, and what a web page had around a heading; nobody would find such a column."""
+    path = put("a.csv", "\ufeff\ufeff a \u200b;\u200b b\ufeff\n1;\ufeff2\n")
+    assert list(load(path)) == [{"a": "1", "b": "\ufeff2"}]
+
+
 def test_a_row_of_one_column_may_be_called_as_that(put: Put) -> None:
     """In a list of words, say."""
     assert list(load(put("a.csv", "word\nsay\nword\n"))) == [{"word": "say"}, {"word": "word"}]

@@ -34,7 +34,7 @@ def csv_rows(path: Path, raw: bytes) -> Iterator[Row]:
         text.readline()
     reader = csv.reader(text, strict=True, delimiter=between)
     header: list[str] | None = None
-    width, names = 0, list[str]()
+    width, named = 0, list[str]()
     line = first + 1
     try:
         for fields in _with_long_fields(reader, len(raw)):
@@ -42,8 +42,8 @@ def csv_rows(path: Path, raw: bytes) -> Iterator[Row]:
                 line = first + reader.line_num + 1
                 continue
             if header is None:
-                header, width, names = _header(path, line, fields), len(fields), _as_names(fields)
-            elif len(names) > 1 and _as_names(fields) == names:
+                header, width, named = _header(path, line, fields), len(fields), list(map(_bare, fields))
+            elif len(named) > 1 and _bare(fields[0]) == named[0] and list(map(_bare, fields)) == named:
                 raise DataError(
                     f"{path}:{line}: the header stands here once more, as where tables were put together; take the "
                     "line out"
@@ -57,9 +57,9 @@ def csv_rows(path: Path, raw: bytes) -> Iterator[Row]:
         raise DataError(f"{path}:{line}: not CSV: {error}; {hint}") from error
 
 
-def _as_names(fields: list[str]) -> list[str]:
-    """Fields as names; a byte order mark within is that of a file that another was put behind."""
-    return [field.strip("\ufeff ") for field in fields]
+def _bare(field: str) -> str:
+    """A name without white space, and without marks that have no width, such as that of a file put behind another."""
+    return field.strip().strip("\u200b\u2060\ufeff").strip()
 
 
 def _check_fits(path: Path, line: int, fields: list[str], header: list[str], width: int, between: str) -> None:
@@ -144,7 +144,7 @@ def _header(path: Path, line: int, fields: list[str]) -> list[str]:
     Raises:
         DataError: one has no name, or the name of another.
     """
-    names = [composed(field.strip()) for field in fields]
+    names = [composed(_bare(field)) for field in fields]
     while len(names) > 1 and not names[-1]:
         names.pop()
     places: dict[str, int] = {}
