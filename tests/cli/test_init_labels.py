@@ -104,6 +104,27 @@ def test_rows_with_equal_inputs_and_other_answers_are_told_of() -> None:
     assert "4 rows have the same mail as another one, and another answer: at most 2 of them can be right." in said
 
 
+@pytest.mark.parametrize(
+    "answers",
+    [
+        ["Two and two.\n#### 4", "Count them.\n#### 4"],
+        [["a", "b"], ["b", "a"]],
+        [{"a": 1, "b": 2}, {"b": 2, "a": 1}],
+        [12, 12.0],
+    ],
+)
+def test_answers_that_a_metric_takes_for_one_are_not_at_odds(answers: list[Any]) -> None:
+    """The reasoning before an answer may be another one, and so may the order of tags and of fields."""
+    assert "another answer" not in said_of([{"mail": f"m{n // 2}", "target": answers[n % 2]} for n in range(8)])
+
+
+def test_an_answer_that_some_rows_lack_is_compared_too() -> None:
+    rows = [{"mail": f"m{n // 2}", "sum": (None, "#### 4")[n % 2], "kind": "a"} for n in range(8)]
+    assert "8 rows have the same mail as another one, and another" in said_of(
+        rows, "--target", "sum", "--target", "kind"
+    )
+
+
 def test_rows_with_other_inputs_are_not() -> None:
     assert "another answer" not in of_answers(["a", "b"] * 3)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from textgrad_engine.cli.init_answers import LABELS, Answer, can_be_listed
 from textgrad_engine.cli.init_task import Task
@@ -12,6 +14,7 @@ from textgrad_engine.data.casefold import folded
 from textgrad_engine.data.split import key_of
 from textgrad_engine.ops.alike import number_of, plain
 from textgrad_engine.ops.evaluators import written
+from textgrad_engine.ops.extract import last_match
 from textgrad_engine.report.words import plural
 from textgrad_engine.store.files import typed
 
@@ -91,14 +94,30 @@ def _one_sided(answer: Answer) -> Iterator[str]:
         )
 
 
+def _comparing(answer: Answer) -> Callable[[Any], str]:
+    """How the metric of an answer compares values: a text of each, equal for those that it takes for one."""
+    final, any_order = answer.final, bool(answer.metric.get("any_order"))
+
+    def compared(value: Any) -> str:
+        if final is not None and isinstance(value, str):
+            return last_match(final.pattern, value) or ""
+        if isinstance(value, list) and any_order:
+            value = sorted(value, key=written)
+        if isinstance(value, list | dict):
+            return json.dumps(value, sort_keys=True)
+        return plain(written(value if isinstance(value, str | bool | None) else number_of(value)))
+
+    return compared
+
+
 def at_odds_in_words(task: Task) -> Iterator[str]:
     """That rows with the same inputs have different answers, and what they leave to be right."""
     if task.is_judged or any(each.are_criteria for each in task.answers.each):
         return
     found: dict[str, Counter[tuple[str, ...]]] = {}
-    for row, *answers in zip(task.seen, *(each.values for each in task.answers.each)):
-        said = tuple([plain(written(each)) for each in answers])
-        found.setdefault(key_of(row, task.shown), Counter())[said] += 1
+    columns = [map(_comparing(each), each.values) for each in task.answers.each]
+    for row, *said in zip(task.seen, *columns):
+        found.setdefault(key_of(row, task.shown), Counter())[tuple(said)] += 1
     if odd := [each for each in found.values() if len(each) > 1]:
         rows, right = sum(each.total() for each in odd), sum(max(each.values()) for each in odd)
         yield (
