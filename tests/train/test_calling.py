@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,32 @@ def test_a_program_that_waits_is_run_in_threads_after_its_first_wait(main_waits:
 
     def work(number: int) -> tuple[int, str]:
         answer = chat(w=str(number)).data
+        if number:
+            together.wait()
+        return number, answer
+
+    assert run_together(work, range(5)) == [(n, "x") for n in range(5)]
+
+
+def test_a_program_that_awaits_answers_in_a_loop_of_its_own_is_run_in_threads_too() -> None:
+    """As an agent that is written `async`, behind `asyncio.run`: its examples had waited one for another."""
+
+    awaited = threading.Event()
+
+    async def answer(request: Request) -> str:
+        while not awaited.is_set():
+            await asyncio.sleep(0)
+        return "x"
+
+    chat = nn.ChatCompletion("{w}", model=FunctionModel(answer))
+    together = threading.Barrier(4, timeout=PATIENCE)
+
+    async def agent(number: int) -> Any:
+        asyncio.get_running_loop().call_soon(awaited.set)  # as soon as this one waits
+        return (await chat.aforward(w=str(number))).data
+
+    def work(number: int) -> tuple[int, str]:
+        answer = asyncio.run(agent(number))
         if number:
             together.wait()
         return number, answer

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from typing import Any, TypeVar
 
+from textgrad_engine.dispatch.calls import note_wait
 from textgrad_engine.dispatch.lines import begun_from, caller_line
 from textgrad_engine.dispatch.scope import Scope, check_cancelled
 from textgrad_engine.dispatch.thread import in_loop_thread
@@ -65,6 +66,7 @@ async def aside(work: Callable[[], T], *, in_turn: bool = False, stop: Callable[
     context = copy_context()
     if not in_loop_thread():  # that one has no user code on its stack
         context.run(begun_from.set, caller_line())
+        note_wait()
     (begin_in_turn if in_turn else begin)(lambda: context.run(run))
     try:
         await _over(over, scope, errors, stop)

@@ -113,7 +113,7 @@ class Call(Step):
             raise would_wait_for_itself(f"{self.label} is not there yet", _TWIN)
         if not self._thread.alive:
             raise self._lost()
-        _waits.count = times_waited() + 1
+        note_wait()
         self._thread.nudge()
         event = threading.Event()
         self.on_done(lambda _: event.set())
@@ -143,6 +143,8 @@ class Call(Step):
                 raise self._lost()
             self._thread.nudge()
             loop = asyncio.get_running_loop()
+            if loop is not self._thread.loop:
+                note_wait()
             future: asyncio.Future[None] = loop.create_future()
 
             def wake() -> None:
@@ -277,8 +279,13 @@ class Call(Step):
 _waits = threading.local()
 
 
+def note_wait() -> None:
+    """This thread waits for a value, or a loop that runs in it does."""
+    _waits.count = times_waited() + 1
+
+
 def times_waited() -> int:
-    """How often this thread has waited for a value so far; a program during which it grows waits for answers."""
+    """How often this thread, or a loop of its own, has waited for a value; a program that makes it grow waits."""
     count: int = getattr(_waits, "count", 0)
     return count
 
