@@ -13,7 +13,8 @@ from textgrad_engine.wording import a_class
 
 A_COROUTINE = (
     "a program returns a Variable, and this one a coroutine: write it as a plain def. What it asks a model is pending "
-    "by itself, and many calls are under way at once; what waits belongs into the `async def forward` of a Function"
+    "by itself, and many calls are under way at once; what waits belongs into the `async def forward` of a Function. "
+    "An agent that is async as a whole is run by it: return asyncio.run(self.agent(question))"
 )
 
 
