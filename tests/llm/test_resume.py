@@ -36,6 +36,7 @@ from textgrad_engine.scoped import setting
 from textgrad_engine.testing import FunctionModel
 
 MODEL = FunctionModel(lambda request: "new", name="o")
+PATIENCE = 2000.0  # seconds of the loop, whose time is virtual
 
 
 def recorded(
@@ -386,6 +387,22 @@ def test_nothing_is_asked_while_another_example_is_in_doubt(run: Any, ask: Any) 
 
     assert [type(each) for each in run(main())] == [RunError] * 3
     assert player.asked == 0
+
+
+@pytest.mark.usefixtures("hasty")
+def test_nobody_waits_for_one_in_doubt_whose_call_was_given_up(run: Any, ask: Any) -> None:
+    """A program that gives up a slow call (`asyncio.wait_for`) had all others of its run wait for ever."""
+    player = resumption(recorded(ask("right"), "old", example="a"), validated=False)
+
+    async def main() -> list[str]:
+        with call_key_scope("a"):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(said(player, ask("left")), 0.01)
+            first = await said(player, ask("right"))
+        with call_key_scope("b"):
+            return [first, await asyncio.wait_for(said(player, ask("left")), PATIENCE)]
+
+    assert run(main()) == ["old", "new"]
 
 
 def test_after_the_beginning_anything_may_be_asked(run: Any, ask: Any) -> None:

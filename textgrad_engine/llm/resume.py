@@ -298,9 +298,11 @@ class Resumption:
         if self._others[others]:
             own = Moment(_PATIENCE)
             self._in_doubt += 1
-            while self._others[others] and not self.problem and not own.over():
-                await asyncio.sleep(_TURN)
-            self._in_doubt -= 1
+            try:
+                while self._others[others] and not self.problem and not own.over():
+                    await asyncio.sleep(_TURN)
+            finally:  # also where the program gives the call up meanwhile
+                self._in_doubt -= 1
         else:
             while not self._first.over():
                 await asyncio.sleep(_TURN)
