@@ -242,6 +242,38 @@ def test_a_value_kept_beyond_its_vmap_is_refused() -> None:
         shout(kept[0])
 
 
+def test_a_tool_that_meets_a_value_of_a_vmap_is_told_how_to_go_over_the_examples() -> None:
+    """Texts of the agent behind a tool cannot be tried in a vmap: the tool is run below all transforms."""
+
+    def answer(request: llm.Request) -> Any:
+        if request.messages[0].role == "system" or request.messages[-1].role == "tool":
+            return request.messages[0].text
+        called = ({"id": "1", "type": "function", "function": {"name": "ask", "arguments": "{}"}},)
+        return llm.Completion(text="", finish_reason="tool_calls", tool_calls=called)
+
+    class Team(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part = nn.ChatCompletion("{word}", system=nn.Parameter("Be kind."))
+            self.chat = nn.ChatCompletion("{word}", tools=[self.ask])
+
+        def ask(self) -> tg.Variable:
+            """Ask it."""
+            return self.part(word="a")
+
+        def forward(self, text: Any) -> tg.Variable:
+            return self.chat(word="b")
+
+    def tried(text: Any) -> tg.Variable:
+        return func.functional_call(Team(), {"part.system": text}, text)
+
+    with (
+        tg.use_models(forward=FunctionModel(answer)),
+        pytest.raises(AutogradError, match=r"In a tool that a model calls .* func\.pmap"),
+    ):
+        func.vmap(tried)(["Be brief.", "Be long."]).data  # noqa: B018
+
+
 def test_one_example_that_fails_fails_what_depends_on_it(loss: Any) -> None:
     """Reading raises what that call failed with."""
 

@@ -113,7 +113,8 @@ def plain_value(leaf: Any) -> Any:
     while isinstance(leaf, Variable) and leaf._layer is not None:
         if isinstance(leaf._inner, list):
             raise AutogradError(
-                f"{label_of(leaf)} is a value inside vmap and was kept beyond it; return it from the function instead"
+                f"{label_of(leaf)} is a value inside vmap and was kept beyond it; return it from the function instead. "
+                "In a tool that a model calls no value of vmap can be used: func.pmap runs the program for each example"
             )
         leaf = leaf._primal()
     return leaf
