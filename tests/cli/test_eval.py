@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import re
 import shutil
@@ -216,6 +217,30 @@ def test_a_score_that_is_the_least_but_for_rounding_is_enough() -> None:
     assert evaluation_words.short_of(same, 0.7001) == "the score 0.7000 is below --at-least 0.7001"
 
 
+@pytest.mark.parametrize(
+    ("scores", "scale", "least", "said"),
+    [
+        ((1.0, 1.0, None), None, 0.66, ""),
+        (
+            (1.0, 1.0, None),
+            None,
+            0.7,
+            "the score 0.667 is below --at-least 0.7, with the lowest score for 1 missing answer",
+        ),
+        ((5.0, None, None), None, 3.0, "2 answers missing, so the score may be below --at-least 3"),
+        ((-1.0, None), (-math.inf, 0.0), -3.0, "1 answer missing, so the score may be below --at-least -3"),
+        ((5.0, 4.0), None, 3.0, ""),
+    ],
+)
+def test_what_missing_answers_could_make_of_a_score(
+    scores: tuple[float | None, ...], scale: tuple[float, float] | None, least: float, said: str
+) -> None:
+    """A check passes only where the lowest score there is would do; where nobody knows that, it does not."""
+    names = tuple(f"e{n}" for n in range(len(scores)))
+    found = Evaluation(names, scores, tuple("" if score is not None else None for score in scores), {}, scale=scale)
+    assert evaluation_words.short_of(found, least) == said
+
+
 def test_answers_that_are_missing_do_not_help_to_reach_the_least_score(cli: Any, run: Path) -> None:
     """Else a check would pass because the hard examples were refused."""
     body = json.loads((run / "config.json").read_text(encoding="utf-8"))
@@ -328,9 +353,13 @@ def test_new_data_needs_nothing_but_the_run_folder(cli: Any, run: Path, tmp_path
 
 
 def test_quiet_says_one_line(cli: Any, run: Path, figures: Any) -> None:
-    """Prompt, score and data."""
+    """Prompt, score and data, and how often the test split was looked at before."""
     result = cli("eval", run, "--quiet")
     assert result.stdout.startswith(f"{run}: best prompt {figures(run)['best_test']:.3f} [")
+    assert result.stdout.endswith(" on test.jsonl, opened 1 time before\n")
+    assert cli("eval", run, "--quiet").stdout.endswith(" on test.jsonl, opened 2 times before\n")
+    other = cli("eval", run, "--data", TICKETS / "val.jsonl", "--quiet")
+    assert other.stdout.endswith(f" on {TICKETS / 'val.jsonl'}\n")
     assert result.stdout.count("\n") == 1
     assert result.stderr == ""
 
@@ -714,6 +743,8 @@ def test_what_the_same_examples_gave_before_stands_beside_it(cli: Any, run: Path
     with LoopbackServer(TicketsModel(seed=0)) as server:
         address = server.base_url
         result = cli("eval", run, "--model", "mine", "--base-url", address, "--json")
+        shown = cli("eval", run, "--model", "mine", "--base-url", address)
+    assert "best prompt, simulated/tickets, at the usual endpoint, in the run" in " ".join(shown.stdout.split())
     best, its_seed, again = json.loads(result.stdout)["earlier"]
     assert (best["prompt"], best["time"], best["comparison"]["difference"]) == ("best", None, 0.0)
     assert its_seed["comparison"]["verdict"] == again["comparison"]["verdict"] == "better"

@@ -156,6 +156,8 @@ def test_another_model_is_compared_where_the_judge_stays(cli: Any, small: Any, t
     done = cli("eval", run, "--model", "others:cheap", "--not-worse")
     assert done.exit_code == 2
     assert "scores are those of another judge; --judge names it" in " ".join(done.stderr.split())
+    done = cli("eval", run, "--model", "others:cheap")
+    assert "not compared, as the judge was another one (--judge)" in done.stdout
     done = cli("eval", run, "--model", "others:cheap", "--judge", "simulated/tickets", "--not-worse")
     assert done.exit_code == 0
     assert "others:cheap" in done.stdout
