@@ -65,7 +65,8 @@ def test_it_says_where_nothing_will_be_shown(config: Callable[..., Config]) -> N
 
 def test_of_scores_whose_scale_nobody_knows_nothing_is_said(config: Callable[..., Config]) -> None:
     """Of others a part of their scale is taken."""
-    asked = config().model_copy(update={"metric": config().metric.model_copy(update={"name": "judge"})})
+    own: Any = config().metric
+    asked = config().model_copy(update={"metric": own.model_copy(update={"name": "judge"})})
     program, rows = build.make_program(asked), Dataset(ROWS)
     for metric, known in ((lambda answer, target: 0.5, False), (nn.Judge("Is it right?", scale=(1, 5)), True)):
         shown = foreseen(asked, program, metric, rows), foreseen_of_folds(asked, program, metric, rows)
