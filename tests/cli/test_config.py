@@ -629,6 +629,15 @@ def test_data_that_does_not_fit_is_named_with_both_lines(
         read_data(config)
 
 
+def test_a_column_of_clusters_is_in_every_split(tmp_path: Path) -> None:
+    """An example without one would be by itself, in silence."""
+    text = change('target = "queue"\n', 'target = "queue"\nclusters = "customer"\n')
+    rows = '{"ticket": "no signal", "queue": "network", "customer": "c1"}\n'
+    config = load_config(project(tmp_path, text, train__jsonl=rows))
+    with pytest.raises(DataError, match=r"val\.jsonl:1: .*'customer'.*config\.toml:12: \[data\] clusters asks for it"):
+        read_data(config)
+
+
 @pytest.mark.parametrize(
     ("files", "message"),
     [
