@@ -164,6 +164,10 @@ def test_a_shorter_text_is_looked_at_where_it_would_break() -> None:
     unharmed = Race([range(8), range(8, 96)], until="worse")
     assert len(raced(unharmed, dict.fromkeys(range(96), (1.0, 1.0)))) <= 12 + 24
     assert unharmed.outcome == "no difference"
+    stays = dict.fromkeys(range(96), (1.0, 1.0))
+    for first, ran in (((0.0, 1.0), 36), ((1.0, 0.0), 96)):
+        race = Race([range(8), range(8, 96)], until="worse")
+        assert (len(raced(race, {**stays, 0: first})), race.outcome) == (ran, "no difference")
     harmed = Race([range(8), range(8, 96)], until="worse", reject=KEEP)
     raced(harmed, {n: (1.0, 0.0) if n < 6 else (1.0, 1.0) for n in range(96)})
     assert harmed.outcome == "worse"
