@@ -245,6 +245,20 @@ def test_edits_that_were_refused_one_by_one_are_not_kept_for_a_good_beginning() 
     assert len(found.race.examples) >= MANY
 
 
+def test_edits_in_company_are_told_of_the_text_that_they_are_for() -> None:
+    """Of two prompts the other one is not said to be changed."""
+    objective = Strange(96, gained=16, lost=0)
+    variables = Variable("x", role="first prompt"), Variable("a", role="prompt")
+    shop = Workshop(Desk(variables, ({"constraints": (), "max_tokens": 99},) * 2, None), Patch(), 3, 4, 96)
+    board = Board(("x", "a"), ((None,), (None,)), val=dict(objective.before), limits=(0.0, 1.0))
+    refused = tuple(Refused(1, Edit("add", 1, text, "why", (1,)), (ITEMS[0].evidence,)) for text in "bc")
+    found = shop.union(objective, board, 2, refused, "0")  # type: ignore[arg-type]
+    assert found.texts == ("x", "a\nb\nc")
+    (change,) = found.changes
+    assert change.variable is variables[1]
+    assert [(edit.text, edit.feedback) for edit in change.edits] == [("b", (1,)), ("c", (2,))]
+
+
 def test_few_examples_are_not_settled_by_the_balance() -> None:
     """Of these a balance of two would be enough, so a race of them stays undecided."""
     race = settled(Known(MANY - 1, gained=4, lost=2), "a\nc", MANY - 1).race
