@@ -88,3 +88,14 @@ def test_ucb_keeps_to_the_budget(count: int, keep: int, each: int, size: int) ->
     arms = Arms({arm: [float(arm)] * size for arm in range(count)})
     arms.choose(ucb, keep, each * count)
     assert len(arms.bought) < each * count + 4 * keep
+
+
+def test_ucb_looks_at_those_further_that_were_run_on_less() -> None:
+    """Of two that are nearly as good the one that was run on more waits: its mean is the surer one."""
+    worth, order = {0: 0.9, 1: 0.85, 2: 0.1}, list[int]()
+
+    def run(arms: list[int], positions: list[int]) -> None:
+        order.extend(arms)
+
+    assert ucb([0, 1, 2], 1, 20, range(40), run, lambda arm, positions: worth[arm]) == [0]
+    assert order == [0, 1, 2, 0, 1]

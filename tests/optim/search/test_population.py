@@ -48,6 +48,15 @@ def test_only_what_is_missing_is_bought() -> None:
     assert scores.asked == [(["x"], [0, 1]), (["y"], [0, 1]), (["x", "y"], [2])]
 
 
+def test_each_candidate_has_scores_on_all_that_was_asked_for() -> None:
+    """Also where another one was run on a part of it before."""
+    population, scores = of("x", "y"), Scores({"x": [1.0, 1.0, 0.0], "y": [0.0, 1.0, 1.0]})
+    population.score(scores, [0], [0, 1])  # type: ignore[arg-type]
+    population.score(scores, [1], [0])  # type: ignore[arg-type]
+    population.score(scores, [0, 1], [0, 1, 2])  # type: ignore[arg-type]
+    assert [population.known(number) for number in (0, 1)] == [{0: 1.0, 1: 1.0, 2: 0.0}, {0: 0.0, 1: 1.0, 2: 1.0}]
+
+
 def test_what_a_candidate_comes_to_follows_what_it_is_run_on() -> None:
     """It is worked out once, until there is more of it."""
     population, scores = of("x", "y"), Scores({"x": [1.0, 0.0, 3.0], "y": [0.0, 1.0, 1.0]})
