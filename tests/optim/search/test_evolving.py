@@ -14,6 +14,7 @@ from textgrad_engine import budget, nn, no_grad, optim, use_models
 from textgrad_engine.errors import AuthenticationFailed, BudgetExceeded
 from textgrad_engine.llm import meter
 from textgrad_engine.optim.proposers import Patch
+from textgrad_engine.optim.search.population import Candidate, Population
 from textgrad_engine.optim.search.searcher import Decision, Searcher
 from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.testing.simulated import SimulatedTask, simulated_task
@@ -87,6 +88,31 @@ def test_it_does_not_matter_which_answer_comes_first(make: Make, task: Simulated
     assert tuple(steps(task, program, search, concurrency=1)) == whole.steps
     assert tuple(search.origins(program.system)) == whole.origins
     assert [entry[0] for entry in whole.steps] == list(range(1, len(whole.steps) + 1))
+
+
+def test_each_line_that_was_found_knows_its_proposal(task: SimulatedTask, whole: Whole) -> None:
+    """So a report can say why it is there; lines of the seed text have nobody to name."""
+    text, numbers = whole.steps[-1][-2][0], {entry[0] for entry in whole.steps}
+    before = str(task.program().system.data).split("\n")
+    new = [origin for line, origin in zip(text.split("\n"), whole.origins, strict=True) if line not in before]
+    assert new or text.split("\n") == before  # nothing was found
+    assert all(origin is not None and origin.step in numbers for origin in new)
+
+
+def test_what_is_expected_of_the_best_text_is_the_first_ones_mean_and_what_it_gained() -> None:
+    """It was run on few examples, which may be the harder ones: its own mean says less than what it gained there."""
+    search = optim.OPRO([nn.Parameter("Sort.", role="prompt")])
+    search._population = Population(("a", "b", "c", "d"))
+    for text, scores in (("Sort.", {0: 0.0, 1: 0.5, 2: 1.0, 3: 1.0}), ("Sort it.", {0: 0.5, 1: 0.75})):
+        number = search.population.add(Candidate((text,), ((None,),)))
+        search.population.scores[number] = dict(scores)
+    assert search.expected == 0.625
+    search._best = 1
+    assert search.expected == 0.625 + 0.375
+    search.population.scores[1] = {}
+    assert search.expected == 0.625
+    search.population.scores[0] = {0: None}
+    assert search.expected == float("-inf")
 
 
 def test_state_put_back_goes_on_as_if_nothing_had_happened(make: Make, task: SimulatedTask, whole: Whole) -> None:
