@@ -157,3 +157,17 @@ def test_the_simulated_model_can_be_asked() -> None:
     brief = Brief("prompt", ours, (None, None), others=((theirs, 0.5),))
     found = asyncio.run(propose(Crossover(), brief, TicketsModel()))
     assert found.text == f"{ours}\nCustoms duties go to billing."
+
+
+def test_a_crossover_says_what_had_asked_for_the_lines_that_it_takes_over() -> None:
+    """Its own lines keep what they answer, also where the other candidate has one of them, asked for by others."""
+    theirs = grown(2, Edit("add", 3, "gift cards: account", "theirs", (1,)), Edit("add", 3, "Customs.", "theirs", (1,)))
+    edit = {"op": "add", "line": 4, "text": "Customs.", "reason": "theirs has it", "feedback": []}
+    brief = brief_of(grown(1, Edit("add", 3, "Gift cards: account.", "ours", (1,))), theirs)
+    found = asyncio.run(propose(Crossover(), brief, ScriptedModel([{"edits": [edit]}])))
+    assert found.text.split("\n")[3:] == ["Gift cards: account.", "Customs."]
+    mine, taken = found.origins[3:]
+    assert mine is not None
+    assert taken is not None
+    assert (mine.step, mine.evidence) == (1, (Evidence("asked in 1", ("t1",)),))
+    assert (taken.step, taken.evidence) == (9, (Evidence("asked in 2", ("t2",)),))
