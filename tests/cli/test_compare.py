@@ -202,6 +202,21 @@ def test_a_budget_is_that_of_all_together_and_what_was_bought_stays(cli: Any, ta
         assert none.exit_code == 2
 
 
+def test_the_cost_is_by_the_price_that_is_stated_now(cli: Any, task: Path) -> None:
+    """Whatever was known of it when the answers were bought, that are in the cache by now."""
+    with LoopbackServer(TicketsModel(seed=0)) as server:
+        options = [task, "--prompt", "gifts.txt", "--model", "sorter", "--base-url", server.base_url]
+        assert document(cli, *options)["arms"][0]["program"]["dollars"] is None
+        for price in (1, 2):
+            priced = [*options, "--price", f"input={price},output={price}"]
+            for arm in document(cli, *priced)["arms"]:
+                tokens = arm["program"]["input_tokens"] + arm["program"]["output_tokens"]
+                assert arm["program"]["dollars"] == pytest.approx(price * tokens / 1e6)
+                assert arm["usage"]["dollars"] == 0, "nothing is paid for twice"
+        assert "cost" in cli("compare", *priced).stdout
+        assert server.requests == 80
+
+
 def test_what_the_others_gave_is_told_where_a_model_fails(cli: Any, task: Path) -> None:
     """An error ends the command, and what was paid for before it is there."""
     gone = "    async def complete(self, request):\n        raise ConnectionError('gone')\n"

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,13 @@ from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.cli.subject import Subject
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import BudgetExceeded, RunError
-from textgrad_engine.llm import Cache, Model, Recording
+from textgrad_engine.llm import Cache, CallRecord, Model, Recording, observe
+from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.ids import digest
-from textgrad_engine.llm.meters import meter
+from textgrad_engine.llm.meters import Meter, meter
+from textgrad_engine.llm.model import stated_price
+from textgrad_engine.llm.prices import price_of as price_of_model
+from textgrad_engine.llm.prices import tier_of
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.nn import Module
 from textgrad_engine.report.document import evaluation_as_json, usage_as_json
@@ -112,7 +117,8 @@ class Done:
         ended: the spent budget or the stop that ended it; None where all was asked.
         entry: what ``evals.jsonl`` says of it.
         used: by the models.
-        program: by the program's own calls, what answers from the cache were paid for included.
+        program: by the program's own calls, what answers from the cache were paid for included; where a price is stated
+            for the model, by that.
         kept: the calls that were kept for the case that it does not come to its end; None where the task keeps none.
         openings: how often the run's test split was looked at with it; None where it did not look at it, and for a
             config, where nobody counts.
@@ -266,9 +272,11 @@ def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
     began = time.monotonic()
     run = task.subject.run if task.keeps else None
     about = {**task.about, "texts": dict(task.subject.texts), "repeats": task.repeats}
+    program = Meter()
     with (
         build.surroundings(task.config, task.models, cache=cache),
         meter() as used,
+        observe(partial(_count, program, task.models.get("forward"))),
         contextlib.nullcontext()
         if run is None
         else keeping(run, "eval", task.config, about, missing=task.missing, quiet=quiet) as kept,
@@ -309,5 +317,22 @@ def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
     if task.by is not None and evaluation is not None:
         slices = (task.by[0], slices_of(task.by[1], evaluation, before))
     floors = () if evaluation is None else standings(task.floors, evaluation, evaluation, "other")
-    program = sum((each.get("forward", Usage()) for each in (used.by_purpose, used.saved_by_purpose)), Usage())
-    return Done(evaluation, ended, entry, used.total, program, kept, openings, earlier, slices, floors)
+    return Done(evaluation, ended, entry, used.total, program.total, kept, openings, earlier, slices, floors)
+
+
+def _count(program: Meter, model: Model | None, record: CallRecord) -> None:
+    """Add what a call of the program took, of an answer from the cache too: at the price of now, if one is stated.
+
+    The cache has it at what was known when it was paid for, which may be nothing, or what was stated by mistake.
+    """
+    if record.purpose != "forward":
+        return
+    if (answer := record.completion) is None:
+        used = None if record.error is None else usage_of(record.error)
+    else:
+        used = (answer.saved or Usage()) if record.cached else answer.usage
+    if used is not None and record.cached and model is not None and record.model == model.name:
+        now = price_of_model(model, used, tier_of(model, record.request.config))
+        known = used.dollars if stated_price(model) is None else None
+        used = used.model_copy(update={"dollars": now if known is None else known})
+    program.end("forward", used, failed=answer is None)
