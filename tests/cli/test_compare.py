@@ -226,7 +226,38 @@ def test_what_the_others_gave_is_told_where_a_model_fails(cli: Any, task: Path) 
     assert result.exit_code == 1
     assert "gone" in result.stderr
     assert re.search(r"^  1   0\.\d+ \[", result.stdout, re.MULTILINE)
-    assert "  2  the config's prompt with own:broken (nothing was answered)\n" in result.stdout
+    assert "  2  the config's prompt with own:broken (failed)\n" in result.stdout
+
+
+def test_what_the_others_gave_is_in_the_document_of_an_error(cli: Any, task: Path) -> None:
+    """A script would have to pay for it once more, where no cache has it."""
+    gone = "    async def complete(self, request):\n        raise ConnectionError('gone')\n"
+    broken = f"\n\nclass Broken:\n    name, free = 'own/broken', True\n\n{gone}\n\nbroken = Broken()\n"
+    (task / "own.py").write_text(OWN_MODEL + broken, encoding="utf-8")
+    models = [word for name in ("billing", "broken", "account") for word in ("--model", f"own:{name}")]
+    result = cli("compare", task, *models, "--json")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert "gone" in found["error"]
+    assert (found["exit_code"], found["status"]) == (1, "failed")
+    assert [arm["evaluation"] is not None for arm in found["arms"]] == [True, False, False]
+    assert len(found["arms"][0]["scores"]) == 40
+    text = cli("compare", task, *models).stdout
+    assert "  2  the config's prompt with own:broken (failed)\n" in text
+    assert "  3  the config's prompt with own:account (nothing was asked)\n" in text
+    alone = json.loads(cli("compare", task, *models[2:], "--json").stdout)
+    assert set(alone) == {"error", "notes", "exit_code"}, "there is no result"
+
+
+@pytest.mark.parametrize("key", ["", "billing.cache_key, account.cache_key = 'b', 'a'"])
+def test_only_what_is_in_the_cache_is_said_to_be_there(cli: Any, task: Path, key: str) -> None:
+    """A model of one's own without a cache_key is asked anew."""
+    (task / "own.py").write_text(f"{OWN_MODEL}\n{key}\n", encoding="utf-8")
+    options = [task, "--model", "own:billing", "--model", "own:account", "--budget-calls", "60"]
+    ended = cli("compare", *options)
+    assert ended.exit_code == 3
+    assert ("what was answered is in the cache" in ended.stderr) is bool(key)
+    assert cli("compare", *options).exit_code == (0 if key else 3)
 
 
 def test_a_runs_best_prompt_is_named_by_its_folder(cli: Any, task: Path, run: Callable[[], Path]) -> None:
@@ -240,6 +271,18 @@ def test_a_runs_best_prompt_is_named_by_its_folder(cli: Any, task: Path, run: Ca
     fresh = cli("compare", task, "--prompt", folder, "--data", task / "test.jsonl")
     assert "The run behind" not in fresh.stdout
     assert "These are test examples of the config." in " ".join(fresh.stdout.split())
+
+
+def test_runs_that_are_flattered_alike_are_told_together(cli: Any, task: Path) -> None:
+    """Two runs are no one run, as the prompt of one with several models is; and three numbers have a comma."""
+    assert cli("train", task, "--run-dir", "cut", "--budget-calls", "60").exit_code == 3
+    assert cli("train", task, "--run-dir", "whole").exit_code == 0
+    models = [word for name in ("billing", "account") for word in ("--model", f"own:{name}")]
+    models += ["--model", "simulated/tickets"]
+    one = " ".join(cli("compare", task, "--prompt", "whole", *models).stdout.split())
+    assert "The run behind 4, 5 and 6 worked with its validation split, so their scores are flattered here." in one
+    two = " ".join(cli("compare", "cut", "--data", task / "val.jsonl", "--prompt", "whole").stdout.split())
+    assert "The runs behind 1 and 2 each worked with its validation split, so their scores are flattered here." in two
 
 
 def test_looks_at_a_runs_test_split_are_counted_and_kept(cli: Any, run: Callable[[], Path], tmp_path: Path) -> None:

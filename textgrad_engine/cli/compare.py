@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from textgrad_engine.cli import completion
-from textgrad_engine.cli.comparing import Result, arms_of, beside_the_first, results
+from textgrad_engine.cli.comparing import Result, are_cached, arms_of, beside_the_first, results
 from textgrad_engine.cli.comparing_words import as_document, in_one_line, in_words
 from textgrad_engine.cli.evaluating import Asked
 from textgrad_engine.cli.options import (
@@ -22,7 +22,15 @@ from textgrad_engine.cli.options import (
     TokensLimit,
     UseCache,
 )
-from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, checking, command, write, write_json
+from textgrad_engine.cli.output import (
+    BUDGET_SPENT,
+    INTERRUPTED,
+    besides_an_error,
+    checking,
+    command,
+    write,
+    write_json,
+)
 from textgrad_engine.cli.spending import limits_of
 from textgrad_engine.cli.subject import prompt_of_config, prompt_of_run
 from textgrad_engine.errors import BudgetExceeded
@@ -115,13 +123,13 @@ def compare(
     answered = any(each.evaluation is not None for each in found)
     if error is not None and not answered:
         raise error
-    if as_json and error is None:
-        write_json(as_document(arms, found))
-    elif answered and not as_json:
-        write(in_one_line(arms, found) if quiet else in_words(arms, found))
+    if as_json:
+        (write_json if error is None else besides_an_error)(as_document(arms, found, failed=error is not None))
+    elif answered:
+        write(in_one_line(arms, found) if quiet else in_words(arms, found, failed=error is not None))
     if error is not None:
         raise error
-    _end(found, answered=answered, kept=cache)
+    _end(found, answered=answered, kept=cache and are_cached(found))
 
 
 def _end(found: list[Result], *, answered: bool, kept: bool) -> None:

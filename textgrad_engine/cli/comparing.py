@@ -16,6 +16,7 @@ from textgrad_engine.cli.subject import Subject, prompt_of_run, with_files
 from textgrad_engine.data.dataset import suggest
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Cache, budget
+from textgrad_engine.llm.cachekey import identity_of
 from textgrad_engine.report.earlier import in_files, measured
 from textgrad_engine.report.pairing import only
 from textgrad_engine.report.words import plural
@@ -34,12 +35,14 @@ class Arm:
         task: the evaluation.
         worked: what of its examples the run worked with that found the prompt, in words; "" where that is nothing, and
             where no run did.
+        run: the folder of the run that found the prompt; None where no run did.
     """
 
     number: int
     model: str
     task: Task
     worked: str = ""
+    run: Path | None = None
 
     @property
     def texts(self) -> dict[str, str]:
@@ -80,7 +83,7 @@ def arms_of(subject: Subject, asked: Asked, prompts: Sequence[str], models: Sequ
     Raises:
         TextgradError: something cannot be used, two arms are the same, or there is one alone.
     """
-    if len(models) > 1 and asked.judge is None and any(kind in ("judge", "rubric") for kind in _kinds(subject)):
+    if len(models) > 1 and asked.judge is None and _is_judged(subject):
         raise RunError(
             f"--model {models[1]}: each of {len(models)} models would give marks to its own answers, as [metric] asks "
             "a judge, and they could not be compared; name one judge for all of them with --judge NAME"
@@ -90,7 +93,13 @@ def arms_of(subject: Subject, asked: Asked, prompts: Sequence[str], models: Sequ
     each_prompt = [(own, *((subject, subject.run) if own is None else _with(subject, own))) for own in (None, *prompts)]
     for (own, other, run), model in itertools.product(each_prompt, models or (None,)):
         task = checked(other, replace(asked, model=model))
-        arm = Arm(len(arms) + 1, task.config.models.roles()["forward"], task, _worked(run, task))
+        arm = Arm(
+            len(arms) + 1,
+            task.config.models.roles()["forward"],
+            task,
+            _worked(run, task),
+            None if run is None else run.path,
+        )
         for texts, with_model, called in named:
             if texts == arm.texts and with_model == model:
                 what = f"--prompt {own}: {called} is the same text" if own else f"--model {model} is named twice"
@@ -151,8 +160,18 @@ def beside_the_first(found: Sequence[Result]) -> list[Result]:
     return [beside(each) if n else each for n, each in enumerate(found)]
 
 
-def _kinds(subject: Subject) -> list[str]:
-    return [each.kind for _, each in subject.config.metrics()]
+def are_cached(found: Sequence[Result]) -> bool:
+    """Whether a cache keeps the answers of all that were asked; of a model that nothing tells from others it cannot."""
+    asked = [
+        each.arm.task.models.get(role)
+        for each in found
+        for role in ("forward", *(["judge"] if _is_judged(each.arm.task.subject) else []))
+    ]
+    return all(identity_of(model) is not None for model in asked if model is not None)
+
+
+def _is_judged(subject: Subject) -> bool:
+    return any(each.kind in ("judge", "rubric") for _, each in subject.config.metrics())
 
 
 def _worked(run: Run | None, task: Task) -> str:

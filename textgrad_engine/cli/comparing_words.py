@@ -24,8 +24,14 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def in_words(arms: Sequence[Arm], found: Sequence[Result]) -> str:
-    """The scores, each beside the first, with all that one must know to judge them."""
+def in_words(arms: Sequence[Arm], found: Sequence[Result], *, failed: bool = False) -> str:
+    """The scores, each beside the first, with all that one must know to judge them.
+
+    Args:
+        arms: all that were to be compared.
+        found: what came of those that were come to.
+        failed: whether an error ended the one behind these.
+    """
     subject, first = arms[0].task.subject, found[0]
     on = examples_of(subject, first.done.entry)
     many = "" if first.evaluation is None else f", {size(first.evaluation)}"
@@ -37,10 +43,8 @@ def in_words(arms: Sequence[Arm], found: Sequence[Result]) -> str:
         "",
     ]
     for arm in arms:
-        ran = arm.number <= len(found) and found[arm.number - 1].evaluation is not None
-        lines += wrapped(
-            f"{name_of(arm, arms)}{'' if ran else ' (nothing was answered)'}", min(width(), 100), f"  {arm.number}  "
-        )
+        number = f"{arm.number:<{len(str(len(arms)))}}"
+        lines += wrapped(f"{name_of(arm, arms)}{_short(arm, found, failed)}", min(width(), 100), f"  {number}  ")
     for remark in _remarks(found):
         lines += ["", *wrapped(remark, min(width(), 100), "  ")]
     return "\n".join(lines)
@@ -59,11 +63,17 @@ def in_one_line(arms: Sequence[Arm], found: Sequence[Result]) -> str:
     return harmless(told)
 
 
-def as_document(arms: Sequence[Arm], found: Sequence[Result]) -> dict[str, Any]:
-    """What ``--json`` prints: an entry for each arm, in their order; null for what was not come to."""
+def as_document(arms: Sequence[Arm], found: Sequence[Result], *, failed: bool = False) -> dict[str, Any]:
+    """What ``--json`` prints: an entry for each arm, in their order; null for what was not come to.
+
+    Args:
+        arms: as for `in_words`.
+        found: likewise.
+        failed: likewise.
+    """
     subject = arms[0].task.subject
     done = {each.arm.number: each for each in found}
-    ended = found[-1].done.entry["status"] if found else "interrupted"
+    ended = "failed" if failed else found[-1].done.entry["status"]
     return {
         "config" if subject.run is None else "run": str(subject.path),
         "data": arms[0].task.about["data"],
@@ -77,6 +87,13 @@ def name_of(arm: Arm, arms: Sequence[Arm]) -> str:
     """What an arm is called: its prompt, and its model where there are several."""
     prompt = called(arm.task.subject)
     return prompt if len({each.model for each in arms}) == 1 else f"{prompt} with {arm.model}"
+
+
+def _short(arm: Arm, found: Sequence[Result], failed: bool) -> str:
+    """Why an arm has no score, in brackets; "" where it has one."""
+    if arm.number <= len(found):
+        return "" if found[arm.number - 1].evaluation is not None else " (nothing was answered)"
+    return " (failed)" if failed and arm.number == len(found) + 1 else " (nothing was asked)"
 
 
 def _arm_as_json(arm: Arm, found: Result | None) -> dict[str, Any]:
@@ -150,11 +167,17 @@ def _remarks(found: Sequence[Result]) -> Iterator[str]:
         f"Tokens are those of the program for one example{of_cost}. Whichever is taken for its score is flattered by "
         "that score, as it was chosen by it."
     )
-    behind: dict[str, list[str]] = {}
+    behind: dict[str, list[Arm]] = {}
     for each in found:
-        behind.setdefault(each.arm.worked, []).append(str(each.arm.number))
-    for worked, numbers in behind.items():
-        flattered = "its score is" if len(numbers) == 1 else "their scores are"
-        if worked:
-            yield f"The run behind {' and '.join(numbers)} worked with {worked}, so {flattered} flattered here."
+        if each.arm.worked:
+            behind.setdefault(each.arm.worked, []).append(each.arm)
+    for worked, arms in behind.items():
+        several = len({arm.run for arm in arms}) > 1
+        flattered = "its score is" if len(arms) == 1 else "their scores are"
+        *first, last = [str(arm.number) for arm in arms]
+        numbers = f"{', '.join(first)} and {last}" if first else last
+        yield (
+            f"The run{'s' * several} behind {numbers}{' each' * several} worked with {worked}, so {flattered} "
+            "flattered here."
+        )
     yield from of_the_test(found[-1].arm.task.subject, found[-1].done)

@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any, NoReturn, ParamSpec, TextIO, TypeVar
 
@@ -172,10 +172,11 @@ def _end(error: Exception, code: int) -> NoReturn:
 
 
 class _Document:
-    """Where the one JSON document of a command goes, and whether it was written."""
+    """Where the one JSON document of a command goes, whether it was written, and what that of an error has besides."""
 
     def __init__(self, stream: TextIO | None) -> None:
         self.stream, self.written = stream, False
+        self.besides: dict[str, Any] = {}
 
 
 _document: ContextVar[_Document | None] = ContextVar("textgrad_engine_document", default=None)
@@ -199,7 +200,13 @@ def write_error(message: str, code: int, notes: Iterable[str] = ()) -> None:
     document = _document.get()
     if document is not None and not document.written:
         with contextlib.suppress(RunError):  # stdout cannot be written, which may be what was wrong
-            write_json({"error": message, "notes": list(notes), "exit_code": code})
+            write_json({"error": message, "notes": list(notes), "exit_code": code, **document.besides})
+
+
+def besides_an_error(found: Mapping[str, Any]) -> None:
+    """Have the document of the error that ends a command with ``--json`` say what was found before it, too."""
+    if (document := _document.get()) is not None:
+        document.besides = dict(found)
 
 
 def say(message: str, quiet: bool) -> None:
