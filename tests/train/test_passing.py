@@ -98,6 +98,17 @@ def test_it_is_about_what_must_never_break_alone() -> None:
     assert found.broken(("Repeat.",), ("Shout.",)) == (place,)
 
 
+def test_an_edit_that_costs_a_floor_is_found_by_an_example_that_must_never_break_too() -> None:
+    """What passes for the one may be what the other is missed by; else an edit that does no harm would go for it."""
+    floor = {("kind", "quiet"): 0.9}
+    for floors, edits, reruns in (({}, [()], 2), (floor, [(1,)], 0), (floor, [(1,)], 2)):
+        graded = Graded(old=(1.0,), new=(0.8,))
+        found = graded.objective(Guards((KEPT,), floors, reruns=reruns, passing=0.75))
+        assert bool(found.refusal(("Repeat.",), ("Shout.",))) is bool(floors)
+        assert graded.runs["new"] == 1, "what passes is not run again"
+        assert found.breaking(("Repeat.",), [("Shout.",)], [found.val.index(KEPT)]) == edits
+
+
 def test_the_result_names_what_is_below_it() -> None:
     """Not what is below the best score that there can be, which nobody asked for."""
     guards = Guards((KEPT,), passing=0.75)

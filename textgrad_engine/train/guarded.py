@@ -148,17 +148,22 @@ class Guarded:
         """The most runs that are made again of what a text as a whole breaks."""
         return len(self.never_break) * self.reruns
 
-    def due(self, before: Scores) -> Scores:
+    def due(self, before: Scores, *, by_edit: bool = False) -> Scores:
         """What examples have to reach: what they did before, or of `never_break` what passes, where that is less.
 
         Args:
             before: what each reached with the texts of now; None where no answer was to be had.
+            by_edit: to find the edits that break something: what is in a slice with a floor has to reach what it did,
+                as an edit with which it passes may be the one that the floor is missed by.
 
         Example:
             >>> Guarded(("a", "b", "c"), (0, 1), (), passing=0.75).due({0: 1.0, 1: 0.5, 2: 1.0})
             {0: 0.75, 1: 0.5, 2: 1.0}
         """
         most = {} if self.passing is None else dict.fromkeys(self.never_break, self.passing)
+        for floor in self.floors if by_edit else ():
+            if floor.metric is None:
+                most = {n: enough for n, enough in most.items() if n not in floor.positions}
         return {n: score if score is None else min(score, most.get(n, score)) for n, score in before.items()}
 
     def culprits(

@@ -306,12 +306,12 @@ class Objective(Findings):
         """
         reruns = 0 if self.guarded is None else self.guarded.reruns
         self.matrix([before, *tries], positions)
-        return self._breaking(before, tries, positions, reruns)
+        return self._breaking(before, tries, positions, reruns, by_edit=True)
 
     def _breaking(
-        self, before: Texts, tries: Sequence[Texts], positions: Sequence[int], reruns: int
+        self, before: Texts, tries: Sequence[Texts], positions: Sequence[int], reruns: int, *, by_edit: bool = False
     ) -> list[tuple[int, ...]]:
-        """As `breaking`, of examples that were run."""
+        """As `breaking`, of examples that were run; with `by_edit` as `Guarded.due` has it."""
 
         def run(repeat: int, worse: Worse) -> list[list[float | None]]:
             keys: list[list[Key]] = [[(texts, "val", n, repeat) for n in each] for texts, each in zip(tries, worse)]
@@ -319,7 +319,7 @@ class Objective(Findings):
 
         level = self._reached(before, positions, reruns)
         if self.guarded is not None:
-            level = self.guarded.due(level)
+            level = self.guarded.due(level, by_edit=by_edit)
         first = [self._reached(texts, positions, 0) for texts in tries]
         found = [[n for n in positions if is_worse(level[n], scores[n])] for scores in first]
         return [tuple(worse) for worse in still_worse(level, found, reruns, run)]
