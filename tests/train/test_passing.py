@@ -109,6 +109,28 @@ def test_an_edit_that_costs_a_floor_is_found_by_an_example_that_must_never_break
         assert found.breaking(("Repeat.",), [("Shout.",)], [found.val.index(KEPT)]) == edits
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "passing", "told"),
+    [
+        (0.9, 0.7496, 0.75, "0.9000 -> 0.7496, and 0.75 would pass"),
+        (0.7504, 0.7496, 0.75, "0.7504 -> 0.7496, and 0.75 would pass"),
+        (1.0, 0.66666, 2 / 3, "1.00000 -> 0.66666, and 0.666667 would pass"),
+        (5.0, 2.0, 4, "5.000 -> 2.000, and 4 would pass"),
+    ],
+)
+def test_a_mark_right_below_it_is_told_apart_from_it(before: float, after: float, passing: float, told: str) -> None:
+    """With three decimals it would read as what passes."""
+    guarded = Guards((KEPT,), passing=passing).on(rows(KEPT))
+    assert guarded.broken({0: before}, {0: after}) == f"{KEPT} must never break: {told}"
+
+
+def test_what_is_below_a_mark_is_told_with_as_many_decimals_as_that_has() -> None:
+    """Not rounded to one that nobody set, such as the best one."""
+    guarded = Guards((KEPT,), passing=0.9996).on(rows(KEPT), scale=(0, 1))
+    (told,) = guarded.standing({0: 0.5}, {0: 0.5}, 1.0)
+    assert "scores below 0.9996, as it did" in told
+
+
 def test_the_result_names_what_is_below_it() -> None:
     """Not what is below the best score that there can be, which nobody asked for."""
     guards = Guards((KEPT,), passing=0.75)

@@ -215,10 +215,16 @@ class Guarded:
             if new is None:
                 worse.append(f"{self.names[position]} must never break: it could not be run")
             elif old is not None and is_worse(level[position], new):
-                worse.append(f"{self.names[position]} must never break: {' -> '.join(apart(old, new))}{enough}")
+                worse.append(f"{self.names[position]} must never break: {self._fell(old, new)}{enough}")
         more = len(worse) - _MOST_TOLD
         low = self.low(before, after, metrics)
         return "; ".join([*worse[:_MOST_TOLD], *([f"and {more} more of them"] if more > 0 else []), *low])
+
+    def _fell(self, old: float, new: float) -> str:
+        """Two scores that tell that the second is worse, and not what would pass."""
+        told = [apart(old, new), *([] if self.passing is None else [apart(new, self.passing)])]
+        decimals = max(len(each.partition(".")[2]) for each, _ in told)
+        return f"{old:z.{decimals}f} -> {new:z.{decimals}f}"
 
     def low(self, before: Scores, after: Scores, metrics: Sequence[tuple[Scores, Scores]] = ()) -> list[str]:
         """What of the floors is broken, in words.
@@ -283,7 +289,8 @@ class Guarded:
         top = top if self.passing is None else self.passing
         if top is not None:
             wrong = [n for n in ran if is_worse(top, best[n])]
-            below = f"{{score}} below {top:.3f}"
+            rounded = f"{top:.3f}"
+            below = f"{{score}} below {rounded if abs(float(rounded) - top) <= ALIKE else f'{top:g}'}"
             known = [n for n in wrong if seed[n] is not None and n not in fell]
             told += self._of_some(known, below + ", as {they} did with the seed prompt")
             told += self._of_some(
