@@ -131,6 +131,15 @@ def test_what_is_below_a_mark_is_told_with_as_many_decimals_as_that_has() -> Non
     assert "scores below 0.9996, as it did" in told
 
 
+def test_what_was_below_it_in_one_run_is_not_said_to_be_as_good_as_before_in_others() -> None:
+    """It passed, and did worse than with the seed prompt in each; one below it before is held to what it was."""
+    passed = Graded(old=(1.0,), new=(0.7, 0.8)).fit(optim.TGD, Guards((KEPT,), passing=0.75))
+    (told,) = [term for term in passed.terms if "must never break" in term]
+    assert told == f"of 1 that must never break, {KEPT} scored below 0.750 in one run, and not in each"
+    low = Graded(old=(0.5,), new=(0.4, 0.5)).fit(optim.TGD, Guards((KEPT,), passing=0.75))
+    assert f"{KEPT} did worse than with the seed prompt in one run, and not in each" in " ".join(low.terms)
+
+
 def test_the_result_names_what_is_below_it() -> None:
     """Not what is below the best score that there can be, which nobody asked for."""
     guards = Guards((KEPT,), passing=0.75)

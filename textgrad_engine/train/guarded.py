@@ -19,6 +19,8 @@ RERUNS = 2
 """So often an example is run again before it counts as broken, where nothing else is said: of what is off one time in
 ten one in a thousand is off three times in a row."""
 
+_NOT_IN_EACH = "in one run, and not in each"
+
 _MOST_TOLD = 3
 """So many broken examples are named."""
 
@@ -285,12 +287,15 @@ class Guarded:
         level = self.due(seed)
         ran = [n for n in self.never_break if best[n] is not None]
         fell = [n for n in ran if self.reruns and is_worse(level[n], best[n])]
-        told += self._of_some(fell, "did worse than with the seed prompt in one run, and not in each")
+        passed = [n for n in fell if is_worse(seed[n], level[n])]  # in another run, maybe with less than before
+        others = [n for n in fell if n not in passed]
+        told += self._of_some(others, f"did worse than with the seed prompt {_NOT_IN_EACH}")
+        if self.passing is not None:
+            told += self._of_some(passed, f"scored below {_rounded(self.passing)} {_NOT_IN_EACH}")
         top = top if self.passing is None else self.passing
         if top is not None:
             wrong = [n for n in ran if is_worse(top, best[n])]
-            rounded = f"{top:.3f}"
-            below = f"{{score}} below {rounded if abs(float(rounded) - top) <= ALIKE else f'{top:g}'}"
+            below = f"{{score}} below {_rounded(top)}"
             known = [n for n in wrong if seed[n] is not None and n not in fell]
             told += self._of_some(known, below + ", as {they} did with the seed prompt")
             told += self._of_some(
@@ -323,6 +328,12 @@ def standings(floors: Sequence[Floor], seed: Evaluation, best: Evaluation, split
         was, now = (dict(enumerate(each.scores)) for each in scored)
         found.append(floor.stands(was, now, split))
     return tuple(found)
+
+
+def _rounded(mark: float) -> str:
+    """A mark that was set, with three decimals, or with all that it has where these are more."""
+    rounded = f"{mark:.3f}"
+    return rounded if abs(float(rounded) - mark) <= ALIKE else f"{mark:g}"
 
 
 def _on_test(floor: Floor, tested: Sequence[Standing]) -> str:
