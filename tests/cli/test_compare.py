@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine.cli.comparing import Result, beside_the_first
+from textgrad_engine.errors import RunError
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.testing import LoopbackServer
 from textgrad_engine.train import Evaluation, compare
@@ -338,3 +339,21 @@ def test_equal_arms_are_told_apart_by_luck_no_more_often_than_said() -> None:
         found = beside_the_first([arm(number) for number in range(5)])
         wrong += any(each.comparison is not None and each.comparison.verdict != "not shown" for each in found)
     assert wrong <= 6
+
+
+def test_that_a_run_folder_keeps_nothing_is_said_once(
+    cli: Any, task: Path, run: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds for all of them; a look at the test split, which nobody could count, is refused before any is asked."""
+
+    def check(folder: Path) -> None:
+        raise RunError(f"{folder} cannot be written")
+
+    monkeypatch.setattr("textgrad_engine.cli.evaluating.check_writable", check)
+    options = [run(), "--prompt", "gifts.txt", "--prompt", "other.txt"]
+    found = cli("compare", *options, "--data", task / "val.jsonl")
+    assert found.exit_code == 0, found.stderr
+    assert found.stderr.count("nothing of this is kept there") == 1
+    refused = cli("compare", *options)
+    assert refused.exit_code == 2
+    assert "looks at the test split are counted there" in " ".join(refused.stderr.split())

@@ -113,6 +113,8 @@ def compare(
         subject = prompt_of_config(run) or prompt_of_run(run, data, "best")
         arms = arms_of(subject, asked, prompt or [], model or [])
         answers = open_cache(None) if cache else None
+        if arms[0].task.unkept:
+            complain(f"{arms[0].task.unkept}{'' if cache else '; if it is ended early, it begins anew'}")
     found: list[Result] = []
     error: Exception | None = None
     try:

@@ -149,6 +149,8 @@ def evaluate(
         named = _named(seed_prompt=seed_prompt, shrunk=shrunk, front=front, own=bool(prompt))
         subject = _subject(run, data, named, prompt or [])
         task = checked(subject, asked)
+        if task.unkept:
+            complain(f"{task.unkept}; if it is ended early, it begins anew")
         if subject.run is not None and subject.may_change and not quiet:
             complain(f"note: {subject.path}: {headline(subject.run)}; this is the best prompt so far")
         answers = open_cache(None) if cache else None

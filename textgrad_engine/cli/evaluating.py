@@ -37,7 +37,6 @@ from textgrad_engine.nn import Module
 from textgrad_engine.report.document import evaluation_as_json, usage_as_json
 from textgrad_engine.report.earlier import Earlier, by_the_run, earlier_of, incomparable
 from textgrad_engine.report.slices import Slice, slices_of
-from textgrad_engine.report.terminal import complain
 from textgrad_engine.slots import composed
 from textgrad_engine.store import Run, append_evaluation, check_writable
 from textgrad_engine.train import Evaluation
@@ -90,6 +89,7 @@ class Task:
         floors: those of the config, on these examples.
         about: what ``evals.jsonl`` says of it beforehand.
         keeps: whether the run folder keeps its calls until it has come to its end, and what came of it.
+        unkept: that it does not, though there is a run, in words; "" elsewhere.
         missing: whether it goes on with one that came to its end and lacks answers.
     """
 
@@ -105,6 +105,7 @@ class Task:
     floors: tuple[Floor, ...]
     about: dict[str, Any]
     keeps: bool
+    unkept: str
     missing: bool
 
 
@@ -195,7 +196,8 @@ def checked(subject: Subject, asked: Asked) -> Task:
     }
     if asked.not_worse:
         _check_comparable(subject, about)
-    keeps = subject.run is not None and _keeps(subject.run, about)
+    unkept = "" if subject.run is None else _unkept(subject.run, about)
+    keeps = subject.run is not None and not unkept
     if asked.missing and not keeps:
         raise RunError(
             f"{subject.path}: --missing goes on with what a run folder keeps; a config has none, and one that cannot "
@@ -215,12 +217,13 @@ def checked(subject: Subject, asked: Asked) -> Task:
         floors,
         about,
         keeps,
+        unkept,
         asked.missing,
     )
 
 
-def _keeps(run: Run, about: Mapping[str, Any]) -> bool:
-    """Whether a run folder can keep an evaluation; of one that is only read, as a checkout may be, it is told.
+def _unkept(run: Run, about: Mapping[str, Any]) -> str:
+    """That a run folder cannot keep an evaluation, as a checkout may be read only, in words; "" where it can.
 
     Raises:
         RunError: it cannot, and has to count a look at the run's test split.
@@ -233,9 +236,8 @@ def _keeps(run: Run, about: Mapping[str, Any]) -> bool:
                 f"{error}; looks at the test split are counted there, so evaluate on other examples, with --data FILE, "
                 "or where the folder can be written"
             ) from None
-        complain(f"note: {error}, so nothing of this is kept there; if it is ended early, it begins anew")
-        return False
-    return True
+        return f"note: {error}, so nothing of this is kept there"
+    return ""
 
 
 def _check_comparable(subject: Subject, about: Mapping[str, Any]) -> None:

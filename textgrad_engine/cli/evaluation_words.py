@@ -224,7 +224,7 @@ def of_the_test(subject: Subject, done: Done) -> Iterator[str]:
     """What a reader must know of test examples, where an evaluation is of some: looks at them are counted, or not."""
     entry, openings = done.entry, done.openings
     if openings is not None:
-        times = "once so far" if openings == 1 else f"{openings} times so far, by the run and by eval"
+        times = "once so far" if openings == 1 else f"{openings} times so far, by the run, eval and compare"
         yield (
             f"The test split was opened {times}. The more often one looks at it and then chooses, the more its score "
             "flatters."
