@@ -92,7 +92,7 @@ def name_of(arm: Arm, arms: Sequence[Arm]) -> str:
 def _short(arm: Arm, found: Sequence[Result], failed: bool) -> str:
     """Why an arm has no score, in brackets; "" where it has one."""
     if arm.number <= len(found):
-        return "" if found[arm.number - 1].evaluation is not None else " (nothing was answered)"
+        return "" if found[arm.number - 1].evaluation is not None else " (nothing was scored)"
     return " (failed)" if failed and arm.number == len(found) + 1 else " (nothing was asked)"
 
 
