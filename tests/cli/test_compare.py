@@ -218,6 +218,29 @@ def test_the_cost_is_by_the_price_that_is_stated_now(cli: Any, task: Path) -> No
         assert server.requests == 80
 
 
+def test_tokens_of_an_example_are_those_of_examples_with_a_score(cli: Any, task: Path) -> None:
+    """A budget may end between an answer and its marks; what such took is no part of what one example takes."""
+    metric = 'name = "judge"\ninstructions = "Is it right?"'
+    config = (task / "config.toml").read_text(encoding="utf-8").replace('name = "exact_match"', metric)
+    (task / "config.toml").write_text(config, encoding="utf-8")
+    counted = (
+        "from textgrad_engine.llm import Completion, Usage\n\n\n"
+        "class Counted:\n    free, cache_key = True, 'a'\n\n"
+        "    def __init__(self, name, text):\n        self.name, self.text = name, text\n\n"
+        "    async def complete(self, request):\n"
+        "        used = Usage(calls=1, input_tokens=10, output_tokens=5)\n"
+        "        return Completion(text=self.text, usage=used)\n\n\n"
+        "sorter = Counted('own/sorter', 'billing')\n"
+        'judge = Counted(\'own/judge\', \'{"explanation": "so", "score": 1}\')\n'
+    )
+    (task / "own.py").write_text(counted, encoding="utf-8")
+    options = [task, "--prompt", "gifts.txt", "--model", "own:sorter", "--judge", "own:judge"]
+    ended = cli("compare", *options, "--no-cache", "--budget-calls", "135")
+    assert ended.exit_code == 3, ended.stderr
+    assert re.findall(r"^  [12]   1\.000 .* (\d+)$", ended.stdout, re.MULTILINE) == ["15", "15"]
+    assert "examples without an answer left out" in " ".join(ended.stdout.split())
+
+
 def test_what_the_others_gave_is_told_where_a_model_fails(cli: Any, task: Path) -> None:
     """An error ends the command, and what was paid for before it is there."""
     gone = "    async def complete(self, request):\n        raise ConnectionError('gone')\n"

@@ -121,7 +121,7 @@ def _table(found: Sequence[Result]) -> Table:
         table.add_column(head, justify="right", no_wrap=True)
     for each in found:
         if each.evaluation is not None:
-            taken = _taken(each.done.program, each.evaluation)
+            taken = _taken(each.done.scored, each.evaluation)
             table.add_row(str(each.arm.number), measured(each.evaluation), *_beside(each), *taken[: 1 + _priced(found)])
     return table
 

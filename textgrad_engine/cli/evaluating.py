@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -120,6 +120,7 @@ class Done:
         used: by the models.
         program: by the program's own calls, what answers from the cache were paid for included; where a price is stated
             for the model, by that.
+        scored: the same without those for examples that have no score, as their judge was not come to, say.
         kept: the calls that were kept for the case that it does not come to its end; None where the task keeps none.
         openings: how often the run's test split was looked at with it; None where it did not look at it, and for a
             config, where nobody counts.
@@ -134,6 +135,7 @@ class Done:
     entry: dict[str, Any]
     used: Usage
     program: Usage
+    scored: Usage
     kept: Recording | None
     openings: int | None
     earlier: tuple[Earlier, ...]
@@ -274,11 +276,11 @@ def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
     began = time.monotonic()
     run = task.subject.run if task.keeps else None
     about = {**task.about, "texts": dict(task.subject.texts), "repeats": task.repeats}
-    program = Meter()
+    calls: list[tuple[str, Usage]] = []
     with (
         build.surroundings(task.config, task.models, cache=cache),
         meter() as used,
-        observe(partial(_count, program, task.models.get("forward"))),
+        observe(partial(_note, calls, task.models.get("forward"))),
         contextlib.nullcontext()
         if run is None
         else keeping(run, "eval", task.config, about, missing=task.missing, quiet=quiet) as kept,
@@ -319,11 +321,22 @@ def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
     if task.by is not None and evaluation is not None:
         slices = (task.by[0], slices_of(task.by[1], evaluation, before))
     floors = () if evaluation is None else standings(task.floors, evaluation, evaluation, "other")
-    return Done(evaluation, ended, entry, used.total, program.total, kept, openings, earlier, slices, floors)
+    rows = () if evaluation is None else zip(evaluation.ids, evaluation.scores)
+    program, scored = _sum_of(calls), _sum_of(calls, without={name for name, score in rows if score is None})
+    return Done(evaluation, ended, entry, used.total, program, scored, kept, openings, earlier, slices, floors)
 
 
-def _count(program: Meter, model: Model | None, record: CallRecord) -> None:
-    """Add what a call of the program took, of an answer from the cache too: at the price of now, if one is stated.
+def _sum_of(calls: Sequence[tuple[str, Usage]], without: Collection[str] = ()) -> Usage:
+    """What calls took together, without those for some examples."""
+    found = Meter()
+    for name, used in calls:
+        if name not in without:
+            found.end("forward", used, failed=False)
+    return found.total
+
+
+def _note(calls: list[tuple[str, Usage]], model: Model | None, record: CallRecord) -> None:
+    """Note for which example a call of the program was, and what it took; of a kept answer by a stated price.
 
     The cache has it at what was known when it was paid for, which may be nothing, or what was stated by mistake.
     """
@@ -337,4 +350,5 @@ def _count(program: Meter, model: Model | None, record: CallRecord) -> None:
         now = price_of_model(model, used, tier_of(model, record.request.config))
         known = used.dollars if stated_price(model) is None else None
         used = used.model_copy(update={"dollars": now if known is None else known})
-    program.end("forward", used, failed=answer is None)
+    if used is not None:
+        calls.append((record.key, used))
