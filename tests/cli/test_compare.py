@@ -241,6 +241,19 @@ def test_tokens_of_an_example_are_those_of_examples_with_a_score(cli: Any, task:
     assert "examples without an answer left out" in " ".join(ended.stdout.split())
 
 
+def test_a_score_of_a_few_examples_is_not_the_highest(cli: Any, task: Path) -> None:
+    """One that the budget ended after two examples, one of them right, is not beside those of all forty."""
+    rows = (task / "val.jsonl").read_text(encoding="utf-8").splitlines()
+    rows.sort(key=lambda row: "account" not in row)
+    (task / "val.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    options = [task, "--model", "own:billing", "--model", "own:account", "--quiet"]
+    ended = cli("compare", *options, "--budget-calls", "42")
+    assert ended.exit_code == 3
+    assert "own:billing has the highest score" in ended.stdout
+    ended = cli("compare", *options, "--budget-calls", "2")
+    assert "own:billing has the highest score" in ended.stdout, "there is no other"
+
+
 def test_what_the_others_gave_is_told_where_a_model_fails(cli: Any, task: Path) -> None:
     """An error ends the command, and what was paid for before it is there."""
     gone = "    async def complete(self, request):\n        raise ConnectionError('gone')\n"

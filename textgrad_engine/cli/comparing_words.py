@@ -51,8 +51,9 @@ def in_words(arms: Sequence[Arm], found: Sequence[Result], *, failed: bool = Fal
 
 
 def in_one_line(arms: Sequence[Arm], found: Sequence[Result]) -> str:
-    """What ``--quiet`` prints: the one with the highest mean, and what may be said of it."""
+    """What ``--quiet`` prints: the one with the highest mean of those that came to their end, and what may be said."""
     scored = [each for each in found if each.evaluation is not None]
+    scored = [each for each in scored if each.done.ended is None] or scored
     best = max(scored, key=lambda each: each.evaluation.mean if each.evaluation else -math.inf)
     told = f"{arms[0].task.subject.path}: of {size_of(arms)} {name_of(best.arm, arms)} has the highest score"
     if best.evaluation is not None:
