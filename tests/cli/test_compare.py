@@ -139,6 +139,10 @@ def test_each_prompt_is_run_with_each_model(cli: Any, task: Path) -> None:
         (("--prompt", "same.txt"), "--prompt same.txt: the prompt of small is the same text"),
         (("--model", "own:billing", "--model", "own:billing"), "--model own:billing is named twice"),
         (("--prompt", "small"), "--prompt small: this folder is no run; name a file that holds a prompt, or a run"),
+        (
+            ("--prompt", "small/config.toml"),
+            "config.toml: this is a config, and all of it would be the prompt; write the text that is meant, its",
+        ),
         (("--prompt", "gifts.txt", "--model", "own:nobody"), "own:nobody"),
         (("--prompt", "gifts.txt", "--judge", "own:billing"), "no [metric] asks a judge"),
     ],

@@ -6,6 +6,7 @@ import ast
 import json
 import re
 import shlex
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,8 +25,13 @@ def check_no_source(file: Path, text: str) -> None:
         text: what it holds.
 
     Raises:
-        RunError: it is Python.
+        RunError: it is Python, or a config.
     """
+    if file.suffix.lower() == ".toml" and _is_config(text):
+        raise RunError(
+            f"--prompt {file}: this is a config, and all of it would be the prompt; write the text that is meant, its "
+            "system, to a file and name that"
+        )
     if file.suffix.lower() != ".py":
         return
     names = _texts_in(text)
@@ -40,6 +46,14 @@ def check_no_source(file: Path, text: str) -> None:
         f"--prompt {file}: this is Python source, and all of it would be the prompt; write the text that is meant, "
         f"{' or '.join(names[:3])}, to a file and name that, such as `python -c {shlex.quote(code)} > prompt.txt`"
     )
+
+
+def _is_config(text: str) -> bool:
+    """Whether it is TOML with a program."""
+    try:
+        return "program" in tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return False
 
 
 def _texts_in(source: str) -> list[str]:
