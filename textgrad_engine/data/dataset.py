@@ -14,7 +14,6 @@ from typing import Any, Generic, Protocol, TypeVar, cast, overload
 from textgrad_engine.checks import check
 from textgrad_engine.errors import DataError
 from textgrad_engine.plain_values import is_whole
-from textgrad_engine.slots import composed
 from textgrad_engine.wording import a_class, told
 
 Example = dict[str, Any]
@@ -411,10 +410,11 @@ _NEAR = 0.61
 
 def suggest(word: str, options: Iterable[str]) -> str:
     """The end of a message: ``"; did you mean 'x'?"`` when one of the options is near, else nothing."""
+    from textgrad_engine.slots import composed  # what only reads a run loads no more than it takes
+
     options = list(options)
-    if (
-        same := next((each for each in options if each != word and composed(each) == composed(word)), None)
-    ) is not None:
+    same = next((each for each in options if each != word and composed(each) == composed(word)), None)
+    if same is not None:
         return f"; {same!r} there looks the same and is written with other characters: copy it from there"
     folded = {option.casefold(): option for option in options}
     near = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=_NEAR)
