@@ -296,3 +296,32 @@ def test_what_won_its_race_is_kept_though_guards_were_interrupted(world: Any, an
     assert (decided.number, decided.kept, decided.why) == (1, True, "better")
     assert len(here.model.requests) == calls
     assert here.system.data == "Repeat. SHOUT"
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_a_proposal_whose_race_is_interrupted_is_raced_the_next_time(world: Any, anew: bool) -> None:
+    """By the next step, or by that of a search with the state of this one: it is paid for, and one of `proposals`."""
+    here = world("Repeat. SHOUT")
+    search = RandomSearch(here.program.parameters(), Rewrite(), proposals=1)
+    objective = Objective(here.program, nn.ExactMatch(), here.rows, here.rows)
+    matrix = objective.matrix
+
+    def interrupted(candidates: Any, *asked: Any, **more: Any) -> Any:
+        if len(candidates) < 2:
+            return matrix(candidates, *asked, **more)
+        objective.matrix = matrix  # type: ignore[method-assign]
+        raise KeyboardInterrupt
+
+    objective.matrix = interrupted  # type: ignore[method-assign]
+    with use_models(forward=here.model):
+        with pytest.raises(KeyboardInterrupt):
+            search.step(objective)
+        if anew:
+            state = json.loads(json.dumps(search.state_dict()))
+            search.close()
+            search = RandomSearch(here.program.parameters(), Rewrite(), proposals=1)
+            search.load_state_dict(state)
+        decided = search.step(objective)
+    assert decided is not None
+    assert (decided.number, decided.kept, decided.why) == (1, True, "better")
+    assert here.system.data == "Repeat. SHOUT"

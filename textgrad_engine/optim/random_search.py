@@ -206,17 +206,19 @@ class RandomSearch(BoardSearcher):
 
     def state_dict(self) -> dict[str, Any]:
         """State and settings as plain data, with what was tried."""
+        begun = {} if self._begun is None else {"begun": asdict(self._begun)}
         won = {} if self._won is None else {"won": asdict(self._won)}
-        return {**super().state_dict(), "tried": list(map(list, self._tried)), **won}
+        return {**super().state_dict(), "tried": list(map(list, self._tried)), **begun, **won}
 
     def _reading(self, state: Mapping[str, Any]) -> Callable[[], None]:
         take = super()._reading(state)
         tried = dict.fromkeys(tuple(texts) for texts in state["tried"])
+        begun = TypeAdapter(Draft | None).validate_python(state.get("begun"))
         won = TypeAdapter(_Tried | None).validate_python(state.get("won"))
 
         def take_all() -> None:
             take()
-            self._tried, self._begun, self._won = tried, None, won
+            self._tried, self._begun, self._won = tried, begun, won
 
         return take_all
 

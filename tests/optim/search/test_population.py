@@ -68,6 +68,22 @@ def test_what_a_candidate_comes_to_follows_what_it_is_run_on() -> None:
     assert (population.lead(0, 1), population.scale) == (2 / 3, 3)
 
 
+def test_what_a_candidate_comes_to_is_not_that_of_scores_that_were_taken_back() -> None:
+    """As where a round is interrupted and made again: it may run as many other examples."""
+    population, scores = of("x"), Scores({"x": [1.0, 0.0, 3.0]})
+    population.score(scores, [0], [0])  # type: ignore[arg-type]
+    before = population.sizes()
+    population.score(scores, [0], [1])  # type: ignore[arg-type]
+    assert population.mean(0) == 0.5
+    population.back_to(before)
+    assert (population.mean(0), population.scale) == (1.0, 1)
+    population.score(scores, [0], [1])  # type: ignore[arg-type]
+    assert population.mean(0) == 0.5
+    population.back_to(before)
+    population.score(scores, [0], [2])  # type: ignore[arg-type]
+    assert (population.mean(0), population.worth(0)) == (2.0, {0: 1.0, 2: 3.0})
+
+
 def test_who_is_ahead_is_told_on_what_both_answered() -> None:
     """Losing a hard example to an error is no way to win."""
     population = of("x", "y", "z")

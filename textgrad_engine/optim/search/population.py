@@ -81,6 +81,7 @@ class Population:
             for row, known in zip(rows, sizes):
                 while len(row) > known[place]:
                     row.popitem()
+        self._standings.clear()  # they are told apart by sizes, which may be the same again with other examples
 
     def _known_of(self) -> tuple[list[dict[int, Any]], list[dict[int, Any]], list[dict[int, Any]]]:
         return self.scores, self.costs, self.by_metric
