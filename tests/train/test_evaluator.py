@@ -137,6 +137,24 @@ def test_what_no_budget_had_room_for_is_not_scored_whatever_the_program_made_of_
         Objective(kind(model), nn.ExactMatch(), rows(8)).scores(("Say.",), range(8))
 
 
+def test_what_no_budget_had_room_for_is_no_score_of_candidates_that_are_run_together() -> None:
+    """Nested `vmap` runs them, where a metric of one's own may ask a model, and catch what comes of it."""
+    model = resolve(echo())
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Say.", role="system prompt"), model=model)
+    judge = nn.ChatCompletion("{word}", model=model)
+
+    def score(prediction: str, target: str) -> float:
+        try:
+            return float(str(judge(word=prediction)) == target)
+        except Exception:
+            return 0.0
+
+    objective = Objective(program, nn.Metric(score, purpose="a word"), rows(3))
+    with tg.budget(calls=8), pytest.raises(BudgetExceeded):
+        objective.matrix([("Say it.",), ("Say so.",)], range(3))
+    assert objective.matrix([("Say it.",), ("Say so.",)], range(3)) == [[1.0] * 3] * 2
+
+
 def test_what_a_stop_left_unasked_is_not_scored_whatever_the_program_made_of_it() -> None:
     """After Ctrl-C the result so far is of what was asked."""
     with Stop() as stop:

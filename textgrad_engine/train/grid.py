@@ -8,7 +8,8 @@ losses; a Metric's function is called with each example's own texts.
 What does not depend on the candidate, such as the answers of a first prompt that is not trained, is asked for once for
 all candidates. Whatever else is asked is asked as each example asks it alone, candidate after candidate, so that a
 budget that ends in between has paid for the first ones whole. Each value keeps a place of its own in the grid, so one
-lost answer costs one score.
+lost answer costs one score. Only a spent budget, or a stop, that a metric or tool has met and caught is all the grid's,
+as nobody knows whose it was.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.func import functional_call, vmap
 from textgrad_engine.func.vmap import VmapLayer
+from textgrad_engine.llm.budget import budgets_around
 from textgrad_engine.llm.places import numbering_places
 from textgrad_engine.nn import (
     ChatCompletion,
@@ -139,7 +142,7 @@ def run_grid(
         randomness=None,
         names=[name for name, _, _ in rows],
     )
-    with numbering_places():
+    with dispatch.meeting() as met, numbering_places():
         by_example(values, inputs, targets)
     ((outer, inner, prediction, found, parts),) = made
 
@@ -147,4 +150,5 @@ def run_grid(
         return [outer.entries(entry) for entry in inner.entries(value)]
 
     each = zip(table(prediction), table(found), *map(table, parts))
-    return [[Ran(said, score, tuple(own)) for said, score, *own in zip(*of)] for of in each]
+    around = budgets_around()
+    return [[Ran(said, score, tuple(own), met, around) for said, score, *own in zip(*of)] for of in each]
