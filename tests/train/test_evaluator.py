@@ -28,7 +28,7 @@ from textgrad_engine.errors import (
     ScoreError,
     Stopped,
 )
-from textgrad_engine.llm import Completion, Request, Stop, Usage, repeat, resolve
+from textgrad_engine.llm import Completion, Message, Request, Stop, Usage, repeat, resolve
 from textgrad_engine.testing import FunctionModel, ScriptedModel, feedback_for
 from textgrad_engine.train import Evaluation, Objective, aevaluate, compare, evaluate, under_way
 from textgrad_engine.train.evaluator import attempt
@@ -122,7 +122,46 @@ class Asking(nn.Module):
         return self.chat(word=word)
 
 
-@pytest.mark.parametrize("kind", [Forgiving, Asking])
+class Direct(Forgiving):
+    """Asks its model without an operation, in a loop of its own."""
+
+    def forward(self, word: str) -> str:
+        return asyncio.run(asked(self.chat.model, word))
+
+
+class AskingDirectly(Asking):
+    """So does a tool of it, which is async."""
+
+    async def ask(self, word: str) -> str:  # type: ignore[override]
+        """Ask it."""
+        return await asked(self.part.chat.model, word)
+
+
+class Evaluating(nn.Module):
+    """Evaluates a forgiving part, and has an answer where that ends, too."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.part = Forgiving(model)
+
+    def forward(self, word: str) -> str:
+        try:
+            (said,) = evaluate(self.part, [{"word": word, "target": word}], nn.ExactMatch()).predictions
+        except Exception:
+            return "sorry"
+        return str(said)
+
+
+async def asked(model: Any, word: str) -> str:
+    """What a model says, or something in any case."""
+    try:
+        completion: Completion = await model.complete(Request(messages=(Message(role="user", content=word),)))
+    except Exception:
+        return "sorry"
+    return completion.text
+
+
+@pytest.mark.parametrize("kind", [Forgiving, Asking, Direct, AskingDirectly, Evaluating])
 def test_what_no_budget_had_room_for_is_not_scored_whatever_the_program_made_of_it(kind: Any) -> None:
     """It would count as wrong: the score of a program that catches errors fell with its budget, without a word."""
     model = resolve(echo())

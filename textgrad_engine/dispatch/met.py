@@ -1,30 +1,38 @@
-"""What ended the calls of a block, as the code in it met that where it read a value, whatever it made of it."""
+"""What ended the calls of a block, as the code in it met that, whatever it made of it."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 from contextvars import ContextVar
+from typing import TypeAlias
 
 from textgrad_engine.errors import BudgetExceeded, Stopped
 from textgrad_engine.scoped import setting
 
-_met: ContextVar[list[BudgetExceeded | Stopped] | None] = ContextVar("textgrad_engine_endings_met", default=None)
+Met: TypeAlias = list[BudgetExceeded | Stopped]
+
+_met: ContextVar[tuple[Met, ...]] = ContextVar("textgrad_engine_endings_met", default=())
 
 
 @contextlib.contextmanager
-def meeting() -> Iterator[list[BudgetExceeded | Stopped]]:
-    """Inside the block, and in what is dispatched there, spent budgets and stops are noted where a value is read.
+def meeting() -> Iterator[Met]:
+    """Inside the block, and in what is dispatched there, spent budgets and stops are noted where they are raised to its code.
+
+    A budget that is spent inside of a block in it, such as an evaluation that a program makes, is noted for both; a
+    stop there may be of that one alone.
 
     Yields:
         Those so far, in order; what is under way behind the block goes on to add to them.
     """
-    found: list[BudgetExceeded | Stopped] = []
-    with setting(_met, found):
+    found: Met = []
+    with setting(_met, (*_met.get(), found)):
         yield found
 
 
 def note_met(error: BaseException) -> None:
-    """Note a failure that is raised where a value is read."""
-    if isinstance(error, BudgetExceeded | Stopped) and (found := _met.get()) is not None:
-        found.append(error)
+    """Note a failure that is raised where a value is read, or where a model is awaited without an operation."""
+    if isinstance(error, BudgetExceeded | Stopped):
+        every = _met.get()
+        for found in every if isinstance(error, BudgetExceeded) else every[-1:]:
+            found.append(error)

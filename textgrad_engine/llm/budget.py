@@ -23,7 +23,7 @@ from textgrad_engine.llm.prices import highest_price_of, price_of, tier_of
 from textgrad_engine.llm.request import GenerateConfig, Request
 from textgrad_engine.llm.reserve import BUDGETS, RESERVES, Reserve, kept_of
 from textgrad_engine.llm.response import Completion, Usage
-from textgrad_engine.llm.stop import check_stop, failing_on_stop
+from textgrad_engine.llm.stop import check_stop, failing_on_stop, note_if_direct
 from textgrad_engine.llm.tokens import most_of_request
 from textgrad_engine.scoped import setting
 
@@ -157,7 +157,11 @@ class Budgeted(Wrapper):
     ) -> Completion:
         stated = _max_tokens_in(request.config.over(self._defaults))
         amount = self._worst_case(request, stated or self._most_output, () if give else budgets)
-        await _reserve(budgets, reserves, amount)
+        try:
+            await _reserve(budgets, reserves, amount)
+        except BudgetExceeded as error:
+            note_if_direct(error)
+            raise
         usage, charged, estimated = None, True, False
         hold = Hold(budgets, amount)
         try:

@@ -9,7 +9,9 @@ from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from textgrad_engine.errors import Stopped
+from textgrad_engine.dispatch import in_loop_thread, note_met
+from textgrad_engine.errors import BudgetExceeded, Stopped
+from textgrad_engine.llm.usage import call_tool
 
 T = TypeVar("T")
 
@@ -93,7 +95,18 @@ def check_stop() -> None:
     """
     for stop in _stops.get():
         if stop.is_set:
-            raise _stopped()
+            error = _stopped()
+            note_if_direct(error)
+            raise error
+
+
+def note_if_direct(error: BudgetExceeded | Stopped) -> None:
+    """Note a call that is not sent where code of the user's own awaits it: in a loop of its own, or in a tool.
+
+    Other calls are those of operations, and are noted where their values are read (`dispatch.met`).
+    """
+    if call_tool.get() or not in_loop_thread():
+        note_met(error)
 
 
 @contextlib.contextmanager
