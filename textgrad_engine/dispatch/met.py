@@ -17,7 +17,7 @@ _met: ContextVar[tuple[Met, ...]] = ContextVar("textgrad_engine_endings_met", de
 
 @contextlib.contextmanager
 def meeting() -> Iterator[Met]:
-    """Inside the block, and in what is dispatched there, spent budgets and stops are noted where they are raised to its code.
+    """Inside the block, and in what is dispatched there, spent budgets and stops are noted where its code meets them.
 
     A budget that is spent inside of a block in it, such as an evaluation that a program makes, is noted for both; a
     stop there may be of that one alone.
