@@ -160,6 +160,23 @@ def test_a_program_that_awaits_answers_in_a_loop_of_its_own_is_run_in_threads_to
     assert run_together(work, range(5)) == [(n, "x") for n in range(5)]
 
 
+def test_a_program_that_keeps_its_loop_is_run_in_this_thread() -> None:
+    """As behind `get_event_loop().run_until_complete`: a loop runs once at a time, and other threads have none."""
+    chat = nn.ChatCompletion("{w}", model=FunctionModel(lambda request: request.messages[-1].text))
+    loop = asyncio.new_event_loop()
+
+    async def agent(number: int) -> str:
+        return str((await chat.aforward(w=str(number))).data)
+
+    def work(number: int) -> tuple[str, int]:
+        return loop.run_until_complete(agent(number)), threading.get_ident()
+
+    try:
+        assert run_together(work, range(5)) == [(str(number), threading.get_ident()) for number in range(5)]
+    finally:
+        loop.close()
+
+
 def test_a_cassette_does_not_tell_which_examples_were_run_in_threads(tmp_path: Path) -> None:
     """That depends on how quick the first ones were, and each has its name; so a recording is the same each time."""
     chat = nn.ChatCompletion("{n}")

@@ -66,7 +66,7 @@ async def aside(work: Callable[[], T], *, in_turn: bool = False, stop: Callable[
     context = copy_context()
     if not in_loop_thread():  # that one has no user code on its stack
         context.run(begun_from.set, caller_line())
-        note_wait()
+        note_wait(loop)
     (begin_in_turn if in_turn else begin)(lambda: context.run(run))
     try:
         await _over(over, scope, errors, stop)

@@ -144,7 +144,7 @@ class Call(Step):
             self._thread.nudge()
             loop = asyncio.get_running_loop()
             if loop is not self._thread.loop:
-                note_wait()
+                note_wait(loop)
             future: asyncio.Future[None] = loop.create_future()
 
             def wake() -> None:
@@ -279,14 +279,29 @@ class Call(Step):
 _waits = threading.local()
 
 
-def note_wait() -> None:
-    """This thread waits for a value, or a loop that runs in it does."""
-    _waits.count = times_waited() + 1
+def note_wait(loop: asyncio.AbstractEventLoop | None = None) -> None:
+    """This thread waits for a value.
+
+    Args:
+        loop: of the user's own, which runs in this thread and waits; None where the thread does.
+    """
+    if loop is None:
+        _waits.count = times_waited() + 1
+    else:
+        _waits.loop = loop
 
 
 def times_waited() -> int:
-    """How often this thread, or a loop of its own, has waited for a value; a program that makes it grow waits."""
+    """How often this thread has waited for a value; a program that makes it grow waits, and may be run in threads.
+
+    A loop of its own that waited is counted when it has been closed, as by `asyncio.run`. One that a program keeps
+    runs once at a time, and may be what others of its objects belong to.
+    """
     count: int = getattr(_waits, "count", 0)
+    loop: asyncio.AbstractEventLoop | None = getattr(_waits, "loop", None)
+    if loop is not None and loop.is_closed():
+        _waits.loop = None
+        _waits.count = count = count + 1
     return count
 
 
