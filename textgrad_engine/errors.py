@@ -162,7 +162,13 @@ class UnsendableRequest(RequestRefused):
 
 
 class Stopped(ModelError):
-    """The run was stopped (Ctrl-C, or `Stop.set`): this request was not sent."""
+    """The run was stopped (Ctrl-C, or `Stop.set`): this request was not sent.
+
+    Attributes:
+        stopped_by: the `id` of the switch that was set (see `Stop.stopped`).
+    """
+
+    stopped_by: int | None = None
 
 
 class BudgetExceeded(ModelError):

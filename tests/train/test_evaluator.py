@@ -210,7 +210,7 @@ def test_what_a_stop_left_unasked_is_not_scored_whatever_the_program_made_of_it(
 
 
 def test_a_failure_that_a_program_makes_do_with_is_its_own_matter() -> None:
-    """One of the endpoint, and that of a budget which the program has set for itself."""
+    """One of the endpoint, and that of a budget or stop which the program has set for itself."""
 
     class Frugal(nn.Module):
         def __init__(self) -> None:
@@ -227,6 +227,18 @@ def test_a_failure_that_a_program_makes_do_with_is_its_own_matter() -> None:
                         return said
 
     assert evaluate(Frugal(), rows(3), nn.ExactMatch()).scores == (1.0, 1.0, 1.0)
+
+    class Hasty(Frugal):
+        def forward(self, word: str) -> str:
+            with Stop() as stop:
+                first = str(self.chat(word=word))
+                stop.set()
+                try:
+                    return str(self.chat(word=word))
+                except Stopped:
+                    return first
+
+    assert evaluate(Hasty(), rows(3), nn.ExactMatch()).scores == (1.0, 1.0, 1.0)
     failing = Forgiving(resolve(echo({"1": ContentFiltered("no")})))
     assert evaluate(failing, rows(3), nn.ExactMatch()).scores == (1.0, 0.0, 1.0)
 

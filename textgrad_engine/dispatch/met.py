@@ -19,8 +19,7 @@ _met: ContextVar[tuple[Met, ...]] = ContextVar("textgrad_engine_endings_met", de
 def meeting() -> Iterator[Met]:
     """Inside the block, and in what is dispatched there, spent budgets and stops are noted where its code meets them.
 
-    A budget that is spent inside of a block in it, such as an evaluation that a program makes, is noted for both; a
-    stop there may be of that one alone.
+    What is met inside of a block in it, as in an evaluation that a program makes, is noted for both.
 
     Yields:
         Those so far, in order; what is under way behind the block goes on to add to them.
@@ -33,6 +32,5 @@ def meeting() -> Iterator[Met]:
 def note_met(error: BaseException) -> None:
     """Note a failure that is raised where a value is read, or where a model is awaited without an operation."""
     if isinstance(error, BudgetExceeded | Stopped):
-        every = _met.get()
-        for found in every if isinstance(error, BudgetExceeded) else every[-1:]:
+        for found in _met.get():
             found.append(error)

@@ -39,6 +39,10 @@ class Stop:
         """Whether `set` was called."""
         return self._set
 
+    def stopped(self, error: Stopped) -> bool:
+        """Whether it was this switch that a call was not sent for, and none inside."""
+        return error.stopped_by == id(self)
+
     def set(self) -> None:
         """Stop; calling it again changes nothing."""
         self._set = True
@@ -87,6 +91,11 @@ def stopped_by_errors() -> Iterator[Stop]:
             raise
 
 
+def stops_around() -> tuple[Stop, ...]:
+    """The switches that hold for the calls made here, the outermost first."""
+    return _stops.get()
+
+
 def check_stop() -> None:
     """Raise where a call is about to be sent and a switch around it was set.
 
@@ -95,7 +104,7 @@ def check_stop() -> None:
     """
     for stop in _stops.get():
         if stop.is_set:
-            error = _stopped()
+            error = _stopped_by(stop)
             note_if_direct(error)
             raise error
 
@@ -120,7 +129,7 @@ def failing_on_stop(future: asyncio.Future[Any]) -> Iterator[None]:
 
     def fail() -> None:
         if not future.done():
-            future.set_exception(_stopped())
+            future.set_exception(_stopped_by(next(stop for stop in stops if stop.is_set)))
 
     def wake() -> None:
         with contextlib.suppress(RuntimeError):  # the loop closed meanwhile, and the waiter with it
@@ -164,12 +173,12 @@ async def unless_stopped(work: Coroutine[Any, Any, T]) -> T:
                 await task
 
 
-def _stopped() -> Stopped:
+def _stopped_by(stop: Stop) -> Stopped:
     error = Stopped(
         "what asked for this was stopped, by Ctrl-C or an error, so the request was not sent; what was in flight could "
         "finish"
     )
-    error.sent = False
+    error.sent, error.stopped_by = False, id(stop)
     return error
 
 

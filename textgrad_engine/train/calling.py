@@ -16,6 +16,7 @@ from textgrad_engine.llm.account import Budget
 from textgrad_engine.llm.budget import budgets_around
 from textgrad_engine.llm.cachekey import sampling_apart
 from textgrad_engine.llm.places import numbering_places
+from textgrad_engine.llm.stop import Stop, stops_around
 from textgrad_engine.nn.metric_functions import Score
 from textgrad_engine.nn.side_by_side import side_by_side
 from textgrad_engine.ops.heard import hearing_parts
@@ -35,6 +36,7 @@ class Ran(NamedTuple):
             `nn.Rubric` its criteria; none of other losses.
         met: the spent budgets and stops that program and loss have met so far, also where they caught them.
         budgets: those around it.
+        stops: the switches around it.
     """
 
     prediction: Any
@@ -42,19 +44,24 @@ class Ran(NamedTuple):
     parts: tuple[Variable, ...] = ()
     met: Sequence[BudgetExceeded | Stopped] = ()
     budgets: tuple[Budget, ...] = ()
+    stops: tuple[Stop, ...] = ()
 
     def refuse_if_unasked(self) -> None:
         """Raise what ended it, where a program that catches errors has made do without an answer.
 
         What was not asked for because a budget around the example is spent, or the run is stopped, would be scored by
-        what the program says instead, mostly as wrong. A budget of the program's own is its own matter.
+        what the program says instead, mostly as wrong. A budget or stop of the program's own is its own matter.
 
         Raises:
             BudgetExceeded: a call had no room in a budget around the example.
             Stopped: one was not sent any more.
         """
         for error in self.met:
-            if isinstance(error, Stopped) or any(each.refused(error) for each in self.budgets):
+            if isinstance(error, Stopped):
+                ended = any(each.stopped(error) for each in self.stops)
+            else:
+                ended = any(each.refused(error) for each in self.budgets)
+            if ended:
                 raise error
 
 
@@ -81,7 +88,7 @@ def run_on(name: str, program: Callable[..., Any], fields: Mapping[str, Any], sc
                 prediction = as_prediction(program(**fields))
             doing = "computing the loss"
             loss, parts = scored_by_parts(score, prediction, wanted, fields)
-        return Ran(prediction, loss, parts, met, budgets_around())
+        return Ran(prediction, loss, parts, met, budgets_around(), stops_around())
     except UNANSWERED as error:
         return not_to_be_had(error)
     except Exception as error:

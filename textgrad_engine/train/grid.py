@@ -24,6 +24,7 @@ from textgrad_engine.func import functional_call, vmap
 from textgrad_engine.func.vmap import VmapLayer
 from textgrad_engine.llm.budget import budgets_around
 from textgrad_engine.llm.places import numbering_places
+from textgrad_engine.llm.stop import stops_around
 from textgrad_engine.nn import (
     ChatCompletion,
     ExactMatch,
@@ -150,5 +151,5 @@ def run_grid(
         return [outer.entries(entry) for entry in inner.entries(value)]
 
     each = zip(table(prediction), table(found), *map(table, parts))
-    around = budgets_around()
-    return [[Ran(said, score, tuple(own), met, around) for said, score, *own in zip(*of)] for of in each]
+    around = budgets_around(), stops_around()
+    return [[Ran(said, score, tuple(own), met, *around) for said, score, *own in zip(*of)] for of in each]
