@@ -20,6 +20,7 @@ BROKEN = {
     "csv quote inside": ("a.csv", 'a,b\n"x"y,2\n', ":2: not CSV"),
     "csv column twice": ("a.csv", "\na,b, a\n1,2,3\n", ":2: the header names 'a' twice, as columns 1 and 3"),
     "csv header once more": ("a.csv", "a,b\n1,2\n\ufeffa, b\n3,4\n", ":3: the header stands here once more, .*; take"),
+    "csv header once more, shorter": ("a.csv", "a,b,\n1,2,\na,b\n", ":3: the header stands here once more, .*; take"),
     "csv columns of white space": ("a.csv", " , \nx,y\n", ":1: column 1 of the header has no name"),
     "csv column without a name": ("a.csv", "a,,c\n1,2,3\n", ":1: column 2 of the header has no name"),
     "csv with semicolons, narrow row": ("a.csv", "a;b\n1,5\n", ":2: .* write a semicolon for each that"),

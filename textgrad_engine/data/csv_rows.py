@@ -42,8 +42,8 @@ def csv_rows(path: Path, raw: bytes) -> Iterator[Row]:
                 line = first + reader.line_num + 1
                 continue
             if header is None:
-                header, width, named = _header(path, line, fields), len(fields), list(map(_bare, fields))
-            elif len(named) > 1 and _bare(fields[0]) == named[0] and list(map(_bare, fields)) == named:
+                header, width, named = _header(path, line, fields), len(fields), _names_in(fields)
+            elif len(named) > 1 and _bare(fields[0]) == named[0] and _names_in(fields) == named:
                 raise DataError(
                     f"{path}:{line}: the header stands here once more, as where tables were put together; take the "
                     "line out"
@@ -60,6 +60,14 @@ def csv_rows(path: Path, raw: bytes) -> Iterator[Row]:
 def _bare(field: str) -> str:
     """A name without white space, and without marks that have no width, such as that of a file put behind another."""
     return field.strip().strip("\u200b\u2060\ufeff").strip()
+
+
+def _names_in(fields: list[str]) -> list[str]:
+    """The names in a header, without the empty ones that spreadsheets leave behind the last column."""
+    names = list(map(_bare, fields))
+    while len(names) > 1 and not names[-1]:
+        names.pop()
+    return names
 
 
 def _check_fits(path: Path, line: int, fields: list[str], header: list[str], width: int, between: str) -> None:
@@ -139,14 +147,12 @@ def _fits(raw: bytes, mark: str) -> bool:
 
 
 def _header(path: Path, line: int, fields: list[str]) -> list[str]:
-    """The names of the columns, without the empty ones that spreadsheets leave behind the last column.
+    """The names of the columns, as `_names_in` a header.
 
     Raises:
         DataError: one has no name, or the name of another.
     """
-    names = [composed(_bare(field)) for field in fields]
-    while len(names) > 1 and not names[-1]:
-        names.pop()
+    names = list(map(composed, _names_in(fields)))
     places: dict[str, int] = {}
     for position, name in enumerate(names, 1):
         if not name:
