@@ -176,6 +176,38 @@ def test_what_no_budget_had_room_for_is_not_scored_whatever_the_program_made_of_
         Objective(kind(model), nn.ExactMatch(), rows(8)).scores(("Say.",), range(8))
 
 
+class Complaining(Waits):
+    """Has an error of its own for all that goes wrong."""
+
+    def forward(self, word: str) -> str:
+        try:
+            return super().forward(word)
+        except Exception as error:
+            raise RuntimeError("the agent failed") from error
+
+
+def test_a_budget_ends_a_program_that_makes_an_error_of_its_own_of_that() -> None:
+    """What was answered before was lost with it, and a run ended by an error in place of its budget."""
+    model = resolve(echo())
+    with tg.budget(calls=3):
+        found, ended = attempt(Complaining(model), rows(8), nn.ExactMatch(), concurrency=1)
+    assert isinstance(ended, BudgetExceeded)
+    assert found is not None
+    assert (found.answered, found.unanswered) == ((1.0, 1.0, 1.0), 5)
+
+    def strict(prediction: str, target: str) -> float:
+        return float(Complaining(model)(word=prediction) == target)
+
+    chat = nn.ChatCompletion("{word}", model=model)
+    with tg.budget(calls=5):
+        found, ended = attempt(chat, rows(3), nn.Metric(strict, purpose="a word"))
+    assert isinstance(ended, BudgetExceeded)
+    assert found is not None
+    assert (found.answered, found.unanswered) == ((1.0, 1.0), 1)
+    with pytest.raises(RuntimeError, match="the agent failed"):
+        evaluate(Complaining(resolve(echo({"1": ContentFiltered("no")}))), rows(3), nn.ExactMatch())
+
+
 def test_what_no_budget_had_room_for_is_no_score_of_candidates_that_are_run_together() -> None:
     """Nested `vmap` runs them, where a metric of one's own may ask a model, and catch what comes of it."""
     model = resolve(echo())
@@ -189,8 +221,9 @@ def test_what_no_budget_had_room_for_is_no_score_of_candidates_that_are_run_toge
             return 0.0
 
     objective = Objective(program, nn.Metric(score, purpose="a word"), rows(3))
-    with tg.budget(calls=8), pytest.raises(BudgetExceeded):
+    with tg.budget(calls=8), pytest.raises(BudgetExceeded) as raised:
         objective.matrix([("Say it.",), ("Say so.",)], range(3))
+    assert len(raised.traceback) < 20
     assert objective.matrix([("Say it.",), ("Say so.",)], range(3)) == [[1.0] * 3] * 2
 
 

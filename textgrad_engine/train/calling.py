@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -21,6 +22,7 @@ from textgrad_engine.nn.metric_functions import Score
 from textgrad_engine.nn.side_by_side import side_by_side
 from textgrad_engine.ops.heard import hearing_parts
 from textgrad_engine.train.prediction import as_prediction
+from textgrad_engine.train.scale import as_score
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -46,23 +48,26 @@ class Ran(NamedTuple):
     budgets: tuple[Budget, ...] = ()
     stops: tuple[Stop, ...] = ()
 
-    def refuse_if_unasked(self) -> None:
-        """Raise what ended it, where a program that catches errors has made do without an answer.
+    def score(self) -> float:
+        """The score, waited for; or what ended it, whatever program and loss have made of that.
 
-        What was not asked for because a budget around the example is spent, or the run is stopped, would be scored by
-        what the program says instead, mostly as wrong. A budget or stop of the program's own is its own matter.
+        Where a program that catches errors makes do without an answer, what was not asked for because a budget around
+        the example is spent, or the run is stopped, would be scored by what the program says instead, mostly as wrong.
+        A budget or stop of the program's own is its own matter.
 
         Raises:
             BudgetExceeded: a call had no room in a budget around the example.
             Stopped: one was not sent any more.
         """
-        for error in self.met:
-            if isinstance(error, Stopped):
-                ended = any(each.stopped(error) for each in self.stops)
-            else:
-                ended = any(each.refused(error) for each in self.budgets)
-            if ended:
-                raise error
+        try:
+            found = as_score(self.loss)
+        except Exception:
+            if _ended(self.met, self.budgets, self.stops) is None:
+                raise
+            found = math.nan
+        if (ended := _ended(self.met, self.budgets, self.stops)) is not None:  # out of the handler: it may be its cause
+            raise ended.with_traceback(None)  # it may be raised for many examples, and would get longer each time
+        return found
 
 
 def run_on(name: str, program: Callable[..., Any], fields: Mapping[str, Any], score: Score, wanted: Any) -> Ran:
@@ -81,7 +86,7 @@ def run_on(name: str, program: Callable[..., Any], fields: Mapping[str, Any], sc
         score: the loss.
         wanted: the example's target.
     """
-    doing = "running the program"
+    doing, met = "running the program", list[BudgetExceeded | Stopped]()
     try:
         with dispatch.meeting() as met:
             with sampling_apart(), numbering_places():
@@ -89,12 +94,29 @@ def run_on(name: str, program: Callable[..., Any], fields: Mapping[str, Any], sc
             doing = "computing the loss"
             loss, parts = scored_by_parts(score, prediction, wanted, fields)
         return Ran(prediction, loss, parts, met, budgets_around(), stops_around())
-    except UNANSWERED as error:
-        return not_to_be_had(error)
     except Exception as error:
-        if not isinstance(error, TextgradError) or isinstance(error, ScoreError):
-            error.add_note(f"while {doing} on example {name!r}")
-        raise
+        ended = _ended(met, budgets_around(), stops_around())  # of which the program may have made an error of its own
+        if ended is None or ended is error:
+            if isinstance(error, UNANSWERED):
+                return not_to_be_had(error)
+            if not isinstance(error, TextgradError) or isinstance(error, ScoreError):
+                error.add_note(f"while {doing} on example {name!r}")
+            raise
+    raise ended.with_traceback(None)
+
+
+def _ended(
+    met: Sequence[BudgetExceeded | Stopped], budgets: Sequence[Budget], stops: Sequence[Stop]
+) -> BudgetExceeded | Stopped | None:
+    """The first of what code has met that is of one of these budgets or switches."""
+    for error in met:
+        if isinstance(error, Stopped):
+            own = any(each.stopped(error) for each in stops)
+        else:
+            own = any(each.refused(error) for each in budgets)
+        if own:
+            return error
+    return None
 
 
 def scored_by_parts(

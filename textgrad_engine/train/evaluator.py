@@ -249,8 +249,7 @@ def scored(
         ModelError: the models cannot be asked at all, or not any more.
     """
     try:
-        total = as_score(ran.loss)
-        ran.refuse_if_unasked()
+        total = ran.score()
         count = entries()
         score, *parts = [decimal_of(each / count) for each in (total, *map(as_score, ran.parts))]
         if scale is not None and not scale[0] <= score <= scale[1]:

@@ -30,7 +30,6 @@ from textgrad_engine.train.passes import go_backward, none_reached
 from textgrad_engine.train.prediction import said_in
 from textgrad_engine.train.proving import prove, wins
 from textgrad_engine.train.run import Run, size_of
-from textgrad_engine.train.scale import as_score
 from textgrad_engine.train.targets import counting_entries, inputs_and_target
 from textgrad_engine.train.unguided import does_better
 
@@ -207,10 +206,9 @@ class StepRun(Run):
             lost: list[str] = []
             failures: list[Exception] = []
             texts = self.objective.texts_of(self.texts())
-            for name, ((ran, wanted), loss) in zip(names, started):
+            for name, ((ran, wanted), _) in zip(names, started):
                 try:
-                    score = as_score(loss)
-                    ran.refuse_if_unasked()
+                    score = ran.score()
                 except UNANSWERED as error:
                     scores.append(None)
                     failures.append(error)
