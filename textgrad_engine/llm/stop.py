@@ -11,7 +11,6 @@ from typing import Any, Self, TypeVar
 
 from textgrad_engine.dispatch import in_loop_thread, note_met
 from textgrad_engine.errors import BudgetExceeded, Stopped
-from textgrad_engine.llm.usage import call_tool
 
 T = TypeVar("T")
 
@@ -114,6 +113,8 @@ def note_if_direct(error: BudgetExceeded | Stopped) -> None:
 
     Other calls are those of operations, and are noted where their values are read (`dispatch.met`).
     """
+    from textgrad_engine.llm.usage import call_tool  # what only reads a run loads no usage
+
     if call_tool.get() or not in_loop_thread():
         note_met(error)
 
