@@ -11,7 +11,8 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import nn
 from textgrad_engine.data import DataLoader, check_splits, random_split
-from textgrad_engine.data.dataset import Dataset, Subset, as_no_rows, examples_of, ids_of, suggest
+from textgrad_engine.data.dataset import Dataset, Subset, as_no_rows, examples_of, ids_of
+from textgrad_engine.data.names import suggest
 from textgrad_engine.errors import DataError
 
 

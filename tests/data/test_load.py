@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from textgrad_engine.data.dataset import listed
 from textgrad_engine.data.load import load
+from textgrad_engine.data.names import listed
 from textgrad_engine.errors import DataError
 
 from .conftest import Put, Refused

@@ -15,10 +15,12 @@ from textgrad_engine.cli.options import (
     BaseUrl,
     BudgetLimit,
     CallsLimit,
+    ClustersColumn,
     Json,
     JudgeName,
     ModelPrices,
     Quiet,
+    Repeats,
     TokensLimit,
     UseCache,
 )
@@ -76,16 +78,8 @@ def compare(
             "where it has none; the test split of a run.",
         ),
     ] = None,
-    repeats: Annotated[
-        int,
-        typer.Option("--repeats", metavar="N", min=1, help="Run each example so often; its score is the mean."),
-    ] = 1,
-    clusters: Annotated[
-        str | None,
-        typer.Option(
-            "--clusters", metavar="COLUMN", help="The column that says which examples belong together, if any do."
-        ),
-    ] = None,
+    repeats: Repeats = 1,
+    clusters: ClustersColumn = None,
     judge: JudgeName = None,
     base_url: BaseUrl = None,
     price: ModelPrices = None,
@@ -118,7 +112,8 @@ def compare(
     found: list[Result] = []
     error: Exception | None = None
     try:
-        found.extend(results(arms, limits_of(*limits), cache=answers, quiet=quiet or as_json))
+        for each in results(arms, limits_of(*limits), cache=answers, quiet=quiet or as_json):
+            found.append(each)  # noqa: PERF402  # what there is stays where an error ends the next one
     except Exception as raised:  # what the others gave is told all the same
         error = raised
     found = beside_the_first(found)

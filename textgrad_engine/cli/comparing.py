@@ -13,7 +13,7 @@ from textgrad_engine.cli.evaluation_words import shared
 from textgrad_engine.cli.prompt_files import trained_texts
 from textgrad_engine.cli.settings import Budget
 from textgrad_engine.cli.subject import Subject, prompt_of_run, with_files
-from textgrad_engine.data.dataset import suggest
+from textgrad_engine.data.names import suggest
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Cache, budget
 from textgrad_engine.llm.cachekey import identity_of

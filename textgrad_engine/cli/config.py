@@ -23,7 +23,7 @@ from textgrad_engine.cli.optimizers import AnyOptimizer, BaseSettings, TGDSettin
 from textgrad_engine.cli.secrets_in import refuse_secrets
 from textgrad_engine.cli.settings import AnyMetric, Budget, Data, Guards, Metric, Train
 from textgrad_engine.cli.toml_lines import Keys, line_of, place
-from textgrad_engine.data.dataset import suggest
+from textgrad_engine.data.names import suggest
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.nn.metric_functions import scoring, takes_target
 from textgrad_engine.slots import slots_of

@@ -12,7 +12,7 @@ from textgrad_engine.cli.metric_checks import check_metrics
 from textgrad_engine.cli.model_tables import Endpoint, problem_of_address
 from textgrad_engine.cli.optimizers import OwnSettings, ParetoSearchSettings
 from textgrad_engine.cli.toml_lines import Keys
-from textgrad_engine.data.dataset import suggest
+from textgrad_engine.data.names import suggest
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.llm.headers import problem_of_name, problem_of_value
 from textgrad_engine.nn.tool import Tool

@@ -13,9 +13,10 @@ from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_errors import table_of
 from textgrad_engine.cli.settings import Metric
 from textgrad_engine.cli.toml_lines import Keys
-from textgrad_engine.data.dataset import Dataset, listed
+from textgrad_engine.data.dataset import Dataset
 from textgrad_engine.data.images import outside
 from textgrad_engine.data.load import load
+from textgrad_engine.data.names import listed
 from textgrad_engine.data.split import examples_in_both
 from textgrad_engine.errors import DataError
 from textgrad_engine.llm.images import is_part, name_of_part

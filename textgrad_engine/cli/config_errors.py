@@ -10,7 +10,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, Tag, ValidationError
 
 from textgrad_engine.cli.settings import Section
-from textgrad_engine.data.dataset import suggest
+from textgrad_engine.data.names import suggest
 from textgrad_engine.report.toml import toml_key
 
 _QUOTED = r"'(\w+)'"

@@ -7,7 +7,7 @@ from typing import Any
 
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.settings import Contracts
-from textgrad_engine.data.dataset import listed, suggest
+from textgrad_engine.data.names import listed, suggest
 from textgrad_engine.optim.contracts import (
     Contract,
     Forbids,

@@ -18,12 +18,14 @@ from textgrad_engine.cli.options import (
     BaseUrl,
     BudgetLimit,
     CallsLimit,
+    ClustersColumn,
     FrontNumber,
     Json,
     JudgeName,
     ModelName,
     ModelPrices,
     Quiet,
+    Repeats,
     TokensLimit,
 )
 from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, TOO_LOW, checking, command, write, write_json
@@ -74,16 +76,8 @@ def evaluate(
             "several texts NAME=FILE, once for each.",
         ),
     ] = None,
-    repeats: Annotated[
-        int,
-        typer.Option("--repeats", metavar="N", min=1, help="Run each example so often; its score is the mean."),
-    ] = 1,
-    clusters: Annotated[
-        str | None,
-        typer.Option(
-            "--clusters", metavar="COLUMN", help="The column that says which examples belong together, if any do."
-        ),
-    ] = None,
+    repeats: Repeats = 1,
+    clusters: ClustersColumn = None,
     by: Annotated[
         str | None,
         typer.Option(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from textgrad_engine.cli.init_answers import Answers
 from textgrad_engine.data import Dataset
-from textgrad_engine.data.dataset import listed, suggest
+from textgrad_engine.data.names import listed, suggest
 from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.slots import SLOT_NAMES, slots_of
 from textgrad_engine.train.fields import no_text

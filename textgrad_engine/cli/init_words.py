@@ -12,7 +12,7 @@ from textgrad_engine.cli.init_task import Task
 from textgrad_engine.cli.leaks import leaks_in_words
 from textgrad_engine.cli.output import width
 from textgrad_engine.cli.prompt_source import braces_in_words
-from textgrad_engine.data.dataset import listed
+from textgrad_engine.data.names import listed
 from textgrad_engine.report.printing import columns_of, wrapped
 from textgrad_engine.report.words import count, plural
 from textgrad_engine.store.files import typed

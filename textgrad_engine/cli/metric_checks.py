@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from textgrad_engine.cli.config_errors import table_of
 from textgrad_engine.cli.settings import Metric
 from textgrad_engine.cli.toml_lines import Keys
-from textgrad_engine.data.dataset import listed, suggest
+from textgrad_engine.data.names import listed, suggest
 from textgrad_engine.llm.schema import as_list, follow
 from textgrad_engine.ops.criteria import criteria_of
 from textgrad_engine.plain_values import is_number

@@ -30,6 +30,16 @@ ByColumn = Annotated[
         autocompletion=completion.columns,
     ),
 ]
+Repeats = Annotated[
+    int,
+    typer.Option("--repeats", metavar="N", min=1, help="Run each example so often; its score is the mean."),
+]
+ClustersColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--clusters", metavar="COLUMN", help="The column that says which examples belong together, if any do."
+    ),
+]
 FrontNumber = Annotated[
     int | None,
     typer.Option(

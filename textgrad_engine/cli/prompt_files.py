@@ -8,7 +8,7 @@ from pathlib import Path
 from textgrad_engine.cli import build
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.prompt_source import check_no_source
-from textgrad_engine.data.dataset import suggest
+from textgrad_engine.data.names import suggest
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.data.textfile import read_text
 from textgrad_engine.errors import DataError, RunError

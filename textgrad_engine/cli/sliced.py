@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from textgrad_engine.cli.measured import measured_at
 from textgrad_engine.cli.output import colors, width
 from textgrad_engine.data import Dataset
-from textgrad_engine.data.dataset import listed
+from textgrad_engine.data.names import listed
 from textgrad_engine.errors import RunError
 from textgrad_engine.ops.alike import plain
 from textgrad_engine.report.printing import indented, printed, styled

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from textgrad_engine.data.dataset import suggest
+from textgrad_engine.data.names import suggest
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OTHERS = tuple([os.path.join(folder, "") for folder in (_PACKAGE, *map(sysconfig.get_path, ("stdlib", "platstdlib")))])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from textgrad_engine.checks import check
-from textgrad_engine.data.dataset import suggest
+from textgrad_engine.data.names import suggest
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import DataError
 from textgrad_engine.homes import expanded

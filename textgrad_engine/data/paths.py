@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
-from textgrad_engine.data.dataset import suggest
+from textgrad_engine.data.names import suggest
 from textgrad_engine.slots import composed
 
 _TABLES = frozenset({".csv", ".json", ".jsonl", ".ndjson", ".tsv"})

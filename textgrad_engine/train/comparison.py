@@ -10,7 +10,7 @@ from typing import Any
 
 from textgrad_engine.attributes import attributes_told
 from textgrad_engine.checks import check
-from textgrad_engine.data.dataset import listed
+from textgrad_engine.data.names import listed
 from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.search.lost import lost_more
 from textgrad_engine.train.clusters import interval_width

@@ -11,7 +11,8 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from textgrad_engine.callables import signature_of
-from textgrad_engine.data.dataset import as_example, as_no_rows, by_position, examples_of, listed, suggest
+from textgrad_engine.data.dataset import as_example, as_no_rows, by_position, examples_of
+from textgrad_engine.data.names import listed, suggest
 from textgrad_engine.errors import DataError
 from textgrad_engine.kinds import is_coroutine_function
 from textgrad_engine.llm.check import MAX_TEXT

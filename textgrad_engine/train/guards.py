@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from textgrad_engine.attributes import attributes_told
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.data import examples_of, ids_of
-from textgrad_engine.data.dataset import listed, suggest
+from textgrad_engine.data.names import listed, suggest
 from textgrad_engine.errors import DataError
 from textgrad_engine.nn.scores import scores_between
 from textgrad_engine.ops.alike import plain
