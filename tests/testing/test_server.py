@@ -7,6 +7,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import errors, nn
 from textgrad_engine.llm import Completion, Message, Request, ResponseFormat, budget, innermost, meter, resolve
+from textgrad_engine.llm.cachekey import repeat, sample_number
 from textgrad_engine.llm.retry import RetryPolicy
 from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer, ScriptedModel
 
@@ -133,6 +134,22 @@ def test_who_asks_for_several_choices_gets_so_many():
     assert two["prompt_tokens"] == one["prompt_tokens"]
     assert two["completion_tokens"] > one["completion_tokens"]
     assert two["total_tokens"] == two["prompt_tokens"] + two["completion_tokens"]
+
+
+def test_a_model_that_numbers_its_samples_itself_gives_those_that_it_gives_without_a_server():
+    """They are inside of those of choices, of which the first has none, as it is the one that is asked for alone."""
+
+    class Numbered:
+        name, free = "numbered", True
+
+        async def complete(self, request):
+            with repeat(1):
+                return Completion(text=str(sample_number(b"key")))
+
+    with LoopbackServer(Numbered()) as server:
+        bodies = [post(server, HELLO | more)[1] for more in ({}, {"n": 2})]
+    said = [[each["message"]["content"] for each in body["choices"]] for body in bodies]
+    assert said == [["(1,)"], ["(1,)", "(1, 1)"]]
 
 
 def test_several_choices_are_streamed_each_with_its_number():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import math
 import threading
@@ -237,7 +238,9 @@ class LoopbackServer:
     async def _complete(self, request: Request, index: int) -> Completion:
         """One choice; what the endpoint would send of an answer that is none."""
         try:
-            with repeat(index):  # or a model that samples would give the same each time
+            # Or a model that samples would give the same each time; the first is the one that is asked for alone, whose
+            # own numbers of samples are to stay what they are.
+            with repeat(index) if index else contextlib.nullcontext():
                 return await self.model.complete(request)
         except tuple(_UNFINISHED) as error:
             reason = next(reason for kind, reason in _UNFINISHED.items() if isinstance(error, kind))
