@@ -309,6 +309,8 @@ def test_a_runs_best_prompt_is_named_by_its_folder(cli: Any, task: Path, run: Ca
     said = " ".join(chosen.stdout.split())
     assert "The run behind 2 worked with 40 rows of its validation split, so its score is flattered here." in said
     assert re.search(r"  2   0\.9\d\d .* better ", chosen.stdout)
+    quiet = cli("compare", task, "--prompt", folder, "--quiet").stdout
+    assert quiet.endswith("; the run behind it worked with 40 rows of its validation split, which flatters it\n")
     fresh = cli("compare", task, "--prompt", folder, "--data", task / "test.jsonl")
     assert "The run behind" not in fresh.stdout
     assert "These are test examples of the config." in " ".join(fresh.stdout.split())

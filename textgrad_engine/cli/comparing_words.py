@@ -61,6 +61,8 @@ def in_one_line(arms: Sequence[Arm], found: Sequence[Result]) -> str:
     if best.comparison is not None:
         difference, verdict = _beside(best)
         told += f"; {verdict} beside the first: {difference}"
+    if best.arm.worked:
+        told += f"; the run behind it worked with {best.arm.worked}, which flatters it"
     return harmless(told)
 
 
