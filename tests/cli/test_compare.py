@@ -259,15 +259,25 @@ def test_a_score_of_a_few_examples_is_not_the_highest(cli: Any, task: Path) -> N
 
 
 def test_what_the_others_gave_is_told_where_a_model_fails(cli: Any, task: Path) -> None:
-    """An error ends the command, and what was paid for before it is there."""
+    """An error ends that arm alone: the others may be at other endpoints, and what was paid for is there."""
     gone = "    async def complete(self, request):\n        raise ConnectionError('gone')\n"
     broken = f"\n\nclass Broken:\n    name, free = 'own/broken', True\n\n{gone}\n\nbroken = Broken()\n"
     (task / "own.py").write_text(OWN_MODEL + broken, encoding="utf-8")
-    result = cli("compare", task, "--model", "own:billing", "--model", "own:broken")
+    models = [word for name in ("billing", "broken", "account") for word in ("--model", f"own:{name}")]
+    result = cli("compare", task, *models)
     assert result.exit_code == 1
     assert "gone" in result.stderr
-    assert re.search(r"^  1   0\.\d+ \[", result.stdout, re.MULTILINE)
+    for number in (1, 3):
+        assert re.search(rf"^  {number}   0\.\d+ \[", result.stdout, re.MULTILINE)
     assert "  2  the config's prompt with own:broken (failed)\n" in result.stdout
+    assert "  3  the config's prompt with own:account\n" in result.stdout
+    ended = cli("compare", task, *models, "--prompt", "gifts.txt")
+    assert "error: the config's prompt with own:broken: " in ended.stderr, "each of them is told"
+    assert ended.stderr.count("gone") == 2
+    spent = cli("compare", task, *models, "--no-cache", "--budget-calls", "100")
+    assert spent.exit_code == 1
+    assert "the budget of 100 calls" in spent.stderr
+    assert "gone" in spent.stderr
 
 
 def test_what_the_others_gave_is_in_the_document_of_an_error(cli: Any, task: Path) -> None:
@@ -281,11 +291,10 @@ def test_what_the_others_gave_is_in_the_document_of_an_error(cli: Any, task: Pat
     found = json.loads(result.stdout)
     assert "gone" in found["error"]
     assert (found["exit_code"], found["status"]) == (1, "failed")
-    assert [arm["evaluation"] is not None for arm in found["arms"]] == [True, False, False]
-    assert len(found["arms"][0]["scores"]) == 40
-    text = cli("compare", task, *models).stdout
-    assert "  2  the config's prompt with own:broken (failed)\n" in text
-    assert "  3  the config's prompt with own:account (nothing was asked)\n" in text
+    assert [arm["evaluation"] is not None for arm in found["arms"]] == [True, False, True]
+    assert [len(arm["scores"]) for arm in found["arms"]] == [40, 0, 40]
+    assert "gone" in found["arms"][1]["error"]
+    assert [found["arms"][n]["error"] for n in (0, 2)] == [None, None]
     alone = json.loads(cli("compare", task, *models[2:], "--json").stdout)
     assert set(alone) == {"error", "notes", "exit_code"}, "there is no result"
 

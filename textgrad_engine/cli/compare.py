@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from textgrad_engine.cli import completion
-from textgrad_engine.cli.comparing import Result, are_cached, arms_of, beside_the_first, results
-from textgrad_engine.cli.comparing_words import as_document, in_one_line, in_words
+from textgrad_engine.cli.comparing import Arm, Failure, Result, are_cached, arms_of, beside_the_first, results
+from textgrad_engine.cli.comparing_words import as_document, in_one_line, in_words, name_of
 from textgrad_engine.cli.evaluating import Asked
 from textgrad_engine.cli.options import (
     BaseUrl,
@@ -109,39 +109,35 @@ def compare(
         answers = open_cache(None) if cache else None
         if arms[0].task.unkept:
             complain(f"{arms[0].task.unkept}{'' if cache else '; if it is ended early, it begins anew'}")
-    found: list[Result] = []
-    error: Exception | None = None
-    try:
-        for each in results(arms, limits_of(*limits), cache=answers, quiet=quiet or as_json):
-            found.append(each)  # noqa: PERF402  # what there is stays where an error ends the next one
-    except Exception as raised:  # what the others gave is told all the same
-        error = raised
-    found = beside_the_first(found)
+    every = list(results(arms, limits_of(*limits), cache=answers, quiet=quiet or as_json))
+    failed = [each for each in every if isinstance(each, Failure)]
+    found = beside_the_first([each for each in every if isinstance(each, Result)])
     answered = any(each.evaluation is not None for each in found)
-    if error is not None and not answered:
-        raise error
     if as_json:
-        (write_json if error is None else besides_an_error)(as_document(arms, found, failed=error is not None))
+        (besides_an_error if failed else write_json)(as_document(arms, found, failed))
     elif answered:
-        write(in_one_line(arms, found) if quiet else in_words(arms, found, failed=error is not None))
-    if error is not None:
-        raise error
-    _end(found, answered=answered, kept=cache and are_cached(found))
+        write(in_one_line(arms, found) if quiet else in_words(arms, found, failed))
+    _end(arms, found, failed, kept=cache and are_cached(found))
 
 
-def _end(found: list[Result], *, answered: bool, kept: bool) -> None:
+def _end(arms: list[Arm], found: list[Result], failed: list[Failure], *, kept: bool) -> None:
     """End the command with the exit code of what came of it.
 
     Raises:
         typer.Exit: it did not go to its end.
         BudgetExceeded: nothing was answered within the budget.
+        Exception: what ended an arm; of several the last one, when the others were told.
     """
     ended = found[-1].done.ended
-    if ended is None:
-        return
     spent = isinstance(ended, BudgetExceeded)
-    if spent and not answered:
+    if ended is not None and spent and not failed and all(each.evaluation is None for each in found):
         raise ended
-    more = "; what was answered is in the cache: the same command goes on from there" if kept else ""
-    complain(f"{ended if spent else 'interrupted'}{more}")
-    raise typer.Exit(BUDGET_SPENT if spent else INTERRUPTED)
+    if ended is not None:
+        more = "; what was answered is in the cache: the same command goes on from there" if kept else ""
+        complain(f"{ended if spent else 'interrupted'}{more}")
+    for each in failed[:-1]:
+        complain(f"error: {name_of(each.arm, arms)}: {each.error}")
+    if failed:
+        raise failed[-1].error
+    if ended is not None:
+        raise typer.Exit(BUDGET_SPENT if spent else INTERRUPTED)

@@ -71,6 +71,19 @@ class Result:
         return self.done.evaluation
 
 
+@dataclass(frozen=True)
+class Failure:
+    """An arm that an error ended, as all that its endpoint was asked was lost, say.
+
+    Attributes:
+        arm: the arm.
+        error: what ended it.
+    """
+
+    arm: Arm
+    error: Exception
+
+
 def arms_of(subject: Subject, asked: Asked, prompts: Sequence[str], models: Sequence[str]) -> list[Arm]:
     """The arms, all of them checked before a model is asked: each prompt with each model, the subject's own first.
 
@@ -114,8 +127,11 @@ def arms_of(subject: Subject, asked: Asked, prompts: Sequence[str], models: Sequ
     return arms
 
 
-def results(arms: Sequence[Arm], limits: Budget, *, cache: Cache | None, quiet: bool) -> Iterator[Result]:
+def results(arms: Sequence[Arm], limits: Budget, *, cache: Cache | None, quiet: bool) -> Iterator[Result | Failure]:
     """Evaluate the arms one by one, within limits that they share; ends behind the one that was ended early.
+
+    An error ends the arm alone, as another model may be at another endpoint; that of the first arm ends all, as nothing
+    can stand beside it then.
 
     Args:
         arms: what was checked.
@@ -129,7 +145,13 @@ def results(arms: Sequence[Arm], limits: Budget, *, cache: Cache | None, quiet: 
             subject = arm.task.subject
             if subject.run is not None and arm.number > 1:  # the one before was a look at its test split, too
                 subject = replace(subject, run=read_run(subject.run.path))
-            done = carried_out(replace(arm.task, config=config, subject=subject), cache=cache, quiet=quiet)
+            try:
+                done = carried_out(replace(arm.task, config=config, subject=subject), cache=cache, quiet=quiet)
+            except Exception as error:
+                if arm.number == 1:
+                    raise
+                yield Failure(arm, error)
+                continue
             if arm.task.keeps:
                 append_evaluation(subject.path, {**run_data.ended(done.entry), **measured(done.evaluation)})
                 if done.kept is not None and done.ended is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from textgrad_engine.cli.comparing import Arm, Result, size_of
+from textgrad_engine.cli.comparing import Arm, Failure, Result, size_of
 from textgrad_engine.cli.evaluation_words import called, examples_of, floors_as_list, measured, of_the_test
 from textgrad_engine.cli.output import colors, width
 from textgrad_engine.llm.money import money
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def in_words(arms: Sequence[Arm], found: Sequence[Result], *, failed: bool = False) -> str:
+def in_words(arms: Sequence[Arm], found: Sequence[Result], failed: Sequence[Failure] = ()) -> str:
     """The scores, each beside the first, with all that one must know to judge them.
 
     Args:
         arms: all that were to be compared.
-        found: what came of those that were come to.
-        failed: whether an error ended the one behind these.
+        found: what came of those that were come to, and that no error ended.
+        failed: those that one ended.
     """
     subject, first = arms[0].task.subject, found[0]
     on = examples_of(subject, first.done.entry)
@@ -66,7 +66,7 @@ def in_one_line(arms: Sequence[Arm], found: Sequence[Result]) -> str:
     return harmless(told)
 
 
-def as_document(arms: Sequence[Arm], found: Sequence[Result], *, failed: bool = False) -> dict[str, Any]:
+def as_document(arms: Sequence[Arm], found: Sequence[Result], failed: Sequence[Failure] = ()) -> dict[str, Any]:
     """What ``--json`` prints: an entry for each arm, in their order; null for what was not come to.
 
     Args:
@@ -75,7 +75,7 @@ def as_document(arms: Sequence[Arm], found: Sequence[Result], *, failed: bool = 
         failed: likewise.
     """
     subject = arms[0].task.subject
-    done = {each.arm.number: each for each in found}
+    done = {each.arm.number: each for each in (*found, *failed)}
     ended = "failed" if failed else found[-1].done.entry["status"]
     return {
         "config" if subject.run is None else "run": str(subject.path),
@@ -92,15 +92,16 @@ def name_of(arm: Arm, arms: Sequence[Arm]) -> str:
     return prompt if len({each.model for each in arms}) == 1 else f"{prompt} with {arm.model}"
 
 
-def _short(arm: Arm, found: Sequence[Result], failed: bool) -> str:
+def _short(arm: Arm, found: Sequence[Result], failed: Sequence[Failure]) -> str:
     """Why an arm has no score, in brackets; "" where it has one."""
-    if arm.number <= len(found):
-        return "" if found[arm.number - 1].evaluation is not None else " (nothing was scored)"
-    return " (failed)" if failed and arm.number == len(found) + 1 else " (nothing was asked)"
+    for each in found:
+        if each.arm is arm:
+            return "" if each.evaluation is not None else " (nothing was scored)"
+    return " (failed)" if any(each.arm is arm for each in failed) else " (nothing was asked)"
 
 
-def _arm_as_json(arm: Arm, found: Result | None) -> dict[str, Any]:
-    task = arm.task
+def _arm_as_json(arm: Arm, done: Result | Failure | None) -> dict[str, Any]:
+    task, found = arm.task, done if isinstance(done, Result) else None
     evaluation = None if found is None else found.evaluation
     plain = {} if evaluation is None else dict(zip(evaluation.ids, evaluation.scores))
     return {
@@ -113,6 +114,7 @@ def _arm_as_json(arm: Arm, found: Result | None) -> dict[str, Any]:
         "floors": [] if found is None else floors_as_list(found.done.floors),
         "usage": None if found is None else usage_as_json(found.done.used),
         "program": None if found is None else usage_as_json(found.done.program),
+        "error": str(done.error) if isinstance(done, Failure) else None,
     }
 
 
