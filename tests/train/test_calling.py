@@ -14,6 +14,7 @@ from textgrad_engine import Variable, nn, use_models
 from textgrad_engine.llm import Request, record, resolve
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 from textgrad_engine.train.calling import run_scored, run_together
+from textgrad_engine.train.waits import Look
 
 PATIENCE = 60.0
 
@@ -82,7 +83,7 @@ def test_a_request_that_a_program_makes_of_no_text_costs_its_example_and_not_the
 def test_a_loss_that_is_no_variable_is_refused() -> None:
     """A plain function of strings is a metric, and the message says how to make it one."""
     with pytest.raises(TypeError, match=r"got float; nn\.Metric"):
-        run_scored(lambda position: (None, 1.0), 3)  # type: ignore[arg-type,return-value]
+        run_scored(len, lambda position: (None, 1.0), 3)  # type: ignore[arg-type,return-value]
 
 
 def test_an_error_gives_the_place_free_again() -> None:
@@ -95,7 +96,7 @@ def test_an_error_gives_the_place_free_again() -> None:
 
     for _ in range(3):
         with pytest.raises(ValueError, match="broken"):
-            run_scored(start, 5, concurrency=1)
+            run_scored(len, start, 5, concurrency=1)
     assert tried == [0, 0, 0]
 
 
@@ -109,7 +110,7 @@ def test_a_program_that_never_waits_stays_in_its_thread() -> None:
         seen.append(threading.current_thread().name)
         return chat(w=word)
 
-    results = run_together(work, ["a", "b", "c"])
+    results = run_together(Look(work), work, ["a", "b", "c"])
     assert [result.data for result in results] == ["x"] * 3
     assert set(seen) == {threading.current_thread().name}
 
@@ -131,7 +132,7 @@ def test_a_program_that_waits_is_run_in_threads_after_its_first_wait(main_waits:
             together.wait()
         return number, answer
 
-    assert run_together(work, range(5)) == [(n, "x") for n in range(5)]
+    assert run_together(Look(work), work, range(5)) == [(n, "x") for n in range(5)]
 
 
 def test_a_program_that_awaits_answers_in_a_loop_of_its_own_is_run_in_threads_too() -> None:
@@ -157,7 +158,7 @@ def test_a_program_that_awaits_answers_in_a_loop_of_its_own_is_run_in_threads_to
             together.wait()
         return number, answer
 
-    assert run_together(work, range(5)) == [(n, "x") for n in range(5)]
+    assert run_together(Look(work), work, range(5)) == [(n, "x") for n in range(5)]
 
 
 def test_a_program_that_keeps_its_loop_is_run_in_this_thread() -> None:
@@ -172,7 +173,7 @@ def test_a_program_that_keeps_its_loop_is_run_in_this_thread() -> None:
         return loop.run_until_complete(agent(number)), threading.get_ident()
 
     try:
-        assert run_together(work, range(5)) == [(str(number), threading.get_ident()) for number in range(5)]
+        assert run_together(Look(work), work, range(5)) == [(str(number), threading.get_ident()) for number in range(5)]
     finally:
         loop.close()
 
@@ -181,7 +182,7 @@ def test_a_cassette_does_not_tell_which_examples_were_run_in_threads(tmp_path: P
     """That depends on how quick the first ones were, and each has its name; so a recording is the same each time."""
     chat = nn.ChatCompletion("{n}")
     with use_models(forward=FunctionModel(lambda request: "x")), record(tmp_path / "c.jsonl") as recording:
-        assert run_together(lambda n: chat(n=n).data, range(3)) == ["x", "x", "x"]
+        assert run_together(Look(chat), lambda n: chat(n=n).data, range(3)) == ["x", "x", "x"]
     assert recording.answers == 3
     assert "item" not in (tmp_path / "c.jsonl").read_text()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import math
 import threading
@@ -23,6 +22,7 @@ from textgrad_engine.nn.side_by_side import side_by_side
 from textgrad_engine.ops.heard import hearing_parts
 from textgrad_engine.train.prediction import as_prediction
 from textgrad_engine.train.scale import as_score
+from textgrad_engine.train.waits import Look
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -139,6 +139,7 @@ def not_to_be_had(error: Exception) -> Ran:
 
 
 def run_scored(
+    program: Callable[..., Any],
     start: Callable[[int], tuple[R, Variable]],
     count: int,
     concurrency: int | None = None,
@@ -148,6 +149,7 @@ def run_scored(
     """Start every example, at most `concurrency` of them unfinished at a time.
 
     Args:
+        program: what is run, of which it is remembered whether it waits.
         start: gets a position and gives what is wanted of that example, with its loss.
         count: how many examples there are.
         concurrency: an example holds its place until its loss is there; None for no limit.
@@ -160,10 +162,12 @@ def run_scored(
     """
     if room is None and concurrency is not None:
         room = threading.BoundedSemaphore(concurrency)
+    look = Look(program)
 
     def begin(position: int) -> tuple[R, Variable]:
         if room is not None:
             dispatch.place_taken(room)
+            look.begin()
         try:
             result, loss = start(position)
             made: object = loss
@@ -191,21 +195,33 @@ def run_scored(
             loss._call.on_done(finished)
         return result, loss
 
-    return run_together(begin, range(count), concurrency)
+    return run_together(look, begin, range(count), concurrency)
 
 
-def run_together(function: Callable[[T], R], items: Sequence[T], concurrency: int | None = None) -> list[R]:
+def run_together(look: Look, function: Callable[[T], R], items: Sequence[T], concurrency: int | None = None) -> list[R]:
     """Call a function on each item so that the model calls inside overlap, with results in order.
 
-    A program that only dispatches calls is run in this thread, item after item. One that waits for an answer to decide
-    what to do next is noticed at the first item, and the others are run in threads.
+    A program that only dispatches calls is run in this thread, item after item. Where it is known or noticed that it
+    waits, the others are run in threads: NOTE [Programs that wait] in `train/waits.py`.
     """
+    if concurrency == 1:
+        return [function(item) for item in items]
     results: list[R] = []
-    for position, item in enumerate(items):
-        waited = dispatch.times_waited()
-        results.append(function(item))
-        if dispatch.times_waited() > waited and len(items) > position + 1:
-            with contextlib.nullcontext() if concurrency == 1 else side_by_side():
-                results.extend(in_threads(function, items[position + 1 :], concurrency, numbered=False))
-            break
+    while len(results) < len(items) and not (look.waits and len(items) > 1):
+        results.append(look.at(function, items[len(results)]))
+    if rest := items[len(results) :]:
+        try:
+            with side_by_side():
+                results.extend(in_threads(function, rest, concurrency, numbered=False))
+        except Exception as error:
+            if look.elsewhere:
+                error.add_note(_IN_THREADS)
+            raise
     return results
+
+
+_IN_THREADS = (
+    "examples of this program are run in threads, as it waits for something before it asks a model; what only the thread "
+    "that made it may use, such as a connection, is made for each (threading.local()); concurrency=1 runs one example "
+    "after the other"
+)

@@ -74,7 +74,8 @@ def evaluate(
         dataset: the examples.
         loss: called with the prediction and the example's target, and with ``inputs=`` (the fields that the program was
             called with) if its `forward` names that, as nn.Judge's does; its data must be a number (higher is better).
-        concurrency: at most so many examples at once; None leaves it to the models' own limits.
+        concurrency: at most so many examples at once; None leaves it to the models' own limits. With 1 a program that
+            waits is run in one thread.
         target: the name of the target's field.
         repeats: how often each example is run. At a temperature above 0 each time is a sample of its own (in the cache,
             too), and the example's score is the mean of its samples.
@@ -179,7 +180,7 @@ def attempt(
     tell = None if on_score is None else lambda number: on_score(number % len(given))
     found = []
     with watched(program, "evaluate"), stopped_by_errors():
-        results = run_scored(start, len(given) * repeats, concurrency, tell)
+        results = run_scored(program, start, len(given) * repeats, concurrency, tell)
         for number, ((ran, watch), _) in enumerate(results):
             position = number % len(given)
             count = partial(entries, names[position], ran.prediction, given[position][1])

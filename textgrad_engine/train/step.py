@@ -195,7 +195,7 @@ class StepRun(Run):
                     ran = run_on(name, self.program, fields, self.score, wanted)
                     return (ran, wanted), ran.loss
 
-            started = run_scored(start, len(rows), self.trainer.concurrency, lambda _: advance())
+            started = run_scored(self.program, start, len(rows), self.trainer.concurrency, lambda _: advance())
             losses = [loss for _, loss in started]
             stepped = self.stepped() if self.optimizer.reads_feedback else []
             roots = self.objective.reach.look(losses, {n: each for n, each in self.trained.items() if each in stepped})

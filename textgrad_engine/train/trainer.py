@@ -63,7 +63,8 @@ class Trainer:
             some may have none. The critic reads it where an answer is not right, without one the optimizer does, and
             the program does not (`ops.notes`).
         seed: of the order of the examples.
-        concurrency: at most so many examples at once; None leaves it to the models' own limits.
+        concurrency: at most so many examples at once; None leaves it to the models' own limits. With 1 a program that
+            waits is run in one thread.
         guards: what no new text may break, however much better it is on the whole.
         clusters: the field that says which examples belong together, such as the document that several questions are
             about; races, intervals and verdicts then do not take them for independent.

@@ -161,7 +161,7 @@ class Trials:
     def _begin(
         self, start: Callable[[int], _Started], count: int, on_score: Callable[[int], None] | None = None
     ) -> list[Begun]:
-        results = run_scored(start, count, self._concurrency, on_score, self._room)
+        results = run_scored(self._program, start, count, self._concurrency, on_score, self._room)
         return [(ran, watch, None if asking is None else asking.calls()) for (ran, watch, asking), _ in results]
 
     def _run(self, row: Row, values: dict[str, Variable], noted: dict[str, Variable] | None) -> _Started:
