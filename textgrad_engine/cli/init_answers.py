@@ -19,7 +19,7 @@ from textgrad_engine.errors import DataError
 from textgrad_engine.ops.alike import plain
 from textgrad_engine.ops.evaluators import written
 from textgrad_engine.ops.extract import last_match
-from textgrad_engine.report.printing import JOINERS
+from textgrad_engine.report.printing import is_harmless
 from textgrad_engine.report.words import plural
 from textgrad_engine.slots import slots_of
 
@@ -35,7 +35,7 @@ _NUMBER = re.compile(rf"{_WHOLE.pattern}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 def can_be_listed(label: str) -> bool:
     """Whether a prompt can name an answer in a line with others."""
-    return bool(label) and all(c.isprintable() or c in JOINERS for c in label) and not slots_of(label)
+    return bool(label) and all(map(is_harmless, label)) and not slots_of(label)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import typer
 from textgrad_engine.cli.streams import stdout_apart, unprintable
 from textgrad_engine.cli.user_code import line_of_user, path_restored
 from textgrad_engine.errors import BudgetExceeded, RunError, TextgradError
-from textgrad_engine.report.printing import JOINERS
+from textgrad_engine.report.printing import is_harmless
 from textgrad_engine.report.terminal import FINISHING, STOPPING, complain, prints_codes
 from textgrad_engine.scoped import setting
 from textgrad_engine.train.interrupt import TERMINATING, Heard, finishing_on_interrupt
@@ -244,7 +244,7 @@ def write_json(value: Any) -> None:
     text = json.dumps(value, ensure_ascii=plain, indent=2, default=str)
     if document is not None:
         document.written = True
-    write("".join([c if c == "\n" or c.isprintable() or c in JOINERS else json.dumps(c)[1:-1] for c in text]))
+    write("".join([c if c == "\n" or is_harmless(c) else json.dumps(c)[1:-1] for c in text]))
 
 
 def write_exactly(text: str) -> None:

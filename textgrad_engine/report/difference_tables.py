@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from textgrad_engine.report.difference import Asked, DiffLine, Op
+from textgrad_engine.report.difference import Asked, DiffLine
 from textgrad_engine.report.evidence import in_words, merged
 from textgrad_engine.report.printing import hanging, indented, styled
 from textgrad_engine.report.view import ParameterView
@@ -39,10 +39,7 @@ def changes_table(parameters: Sequence[ParameterView]) -> Iterator[RenderableTyp
 
 def _diff(parameter: ParameterView, *, alone: bool) -> Iterator[RenderableType]:
     what = "the prompt" if alone else parameter.name
-    words: tuple[tuple[Op, str], ...] = (("added", "added"), ("removed", "removed"), ("same", "as before"))
-    numbers = [(parameter.number_of(op), word) for op, word in words]
-    counts = ", ".join(f"{plural(number, 'line')} {word}" for number, word in numbers if number)
-    yield styled(f"What changed in {what}: ", "bold").append(counts, style="not bold")
+    yield styled(f"What changed in {what}: ", "bold").append(parameter.counts, style="not bold")
     yield ""
     shown = _near_changes(parameter.lines)
     skipped = 0

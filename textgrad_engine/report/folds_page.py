@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 
 from textgrad_engine.llm.money import money
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.folds import advice_of, against_controls, headline_of, notes_of, parts_of_folds, verdict_of
-from textgrad_engine.report.html import Inside, Markup, document, element
+from textgrad_engine.report.html import Inside, Markup, element, joined
 from textgrad_engine.report.page_parts import (
     SIMULATED,
     again,
     changes_in,
     metrics,
     models_of,
+    page,
     scores_plot,
     section,
     slices_shown,
@@ -46,26 +46,21 @@ def page_of_folds(folds: Folds, slices: Sliced | None = None) -> str:
     """
     name, found = folds.path.resolve().name, folds.found
     head = headline_of(folds)
-    style = (files("textgrad_engine.report") / "page.css").read_text(encoding="utf-8")
     seed = next((run.seed for run in folds.runs.values()), {})
     controls = any(each.controls for each in found.runs)
     kept = None if folds.config is None else {**folds.config, "digests": {}}  # that of each run are of its part only
-    body = [
-        element("header", *_header(folds, name, head)),
-        element(
-            "main",
-            *section("Which prompt to use", _advice(folds)),
-            *section("Scores", [*_scores(folds), *metrics(parts_of_folds(found))]),
-            *slices_shown(slices),
-            *section("What to know when reading this", _notes(folds)),
-            *_changes(found),
-            *section("Beside controls", _controls(found)),
-            *section("Cost", _cost(folds)),
-            *section("How to run it again", again(kept, seed, f"--folds {folds.folds}", controls=controls)),
-        ),
-        element("footer", "Made by ", element("code", "textgrad-engine report"), " from the folder ", name_of(name)),
+    main = [
+        *section("Which prompt to use", _advice(folds)),
+        *section("Scores", [*_scores(folds), *metrics(parts_of_folds(found))]),
+        *slices_shown(slices),
+        *section("What to know when reading this", _notes(folds)),
+        *_changes(found),
+        *section("Beside controls", _controls(found)),
+        *section("Cost", _cost(folds)),
+        *section("How to run it again", again(kept, seed, f"--folds {folds.folds}", controls=controls)),
     ]
-    return document(f"{name}: {verdict_of(folds) or head}", style, body)
+    title = f"{name}: {verdict_of(folds) or head}"
+    return page(title, joined("the folder ", name_of(name)), _header(folds, name, head), main)
 
 
 def _header(folds: Folds, name: str, head: str) -> Iterator[Inside]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TypeAlias
 
-from textgrad_engine.report.printing import JOINERS
+from textgrad_engine.report.printing import is_harmless
 from textgrad_engine.report.words import count
 
 
@@ -107,7 +107,7 @@ def document(title: str, style: str, body: Iterable[Inside]) -> str:
 
 def _plain(text: str) -> str:
     """A text escaped, for where there can be no elements."""
-    return html.escape("".join(c if c.isprintable() or c in JOINERS else "\N{REPLACEMENT CHARACTER}" for c in text))
+    return html.escape("".join(c if is_harmless(c) else "\N{REPLACEMENT CHARACTER}" for c in text))
 
 
 def _visible(text: str) -> str:
@@ -118,7 +118,7 @@ def _visible(text: str) -> str:
 
 
 def _character(c: str) -> str:
-    if c == "\n" or c.isprintable() or c in JOINERS:
+    if c == "\n" or is_harmless(c):
         return html.escape(c)
     if c.isspace():
         return " "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
 from pathlib import Path
 
 from textgrad_engine.errors import RunError
@@ -11,13 +10,14 @@ from textgrad_engine.llm.money import money
 from textgrad_engine.reasons import reason_of
 from textgrad_engine.report.figures import scatter
 from textgrad_engine.report.front import front_within
-from textgrad_engine.report.html import GENERATOR, Inside, Markup, data, document, element, joined
+from textgrad_engine.report.html import GENERATOR, Inside, Markup, data, element, joined
 from textgrad_engine.report.page_parts import (
     SIMULATED,
     again,
     changes_in,
     metrics,
     models_of,
+    page,
     scores_plot,
     section,
     slices_shown,
@@ -58,29 +58,21 @@ def page_of(run: Run, openings: int | None = None, remark: str = "", slices: Sli
     name = run.path.resolve().name
     result = run.result or so_far(run)
     view = view_of(result, openings, run.looks_before)
-    ended = headline(run)
-    style = (files("textgrad_engine.report") / "page.css").read_text(encoding="utf-8")
-    body = [
-        element("header", *_header(run, name, remark, view, result)),
-        element(
-            "main",
-            *_error(run),
-            *section("Scores", [*_scores(result), *metrics(parts_of_result(result))]),
-            *slices_shown(slices),
-            *section("What to know when reading this", _notes(run, view)),
-            *(each for parameter in view.parameters for each in changes_in(result, parameter)),
-            *section("Steps", steps(result)),
-            *section("Beside controls", _controls(result, view)),
-            *section("Score against length", _front(result)),
-            *section("Cost", _cost(view, run.result is not None)),
-            *section("What the tools gave", _tools(tools_of(run.tools()))),
-            *section("How to run it again", again(run.by_command, run.seed, controls=result.controls is not None)),
-        ),
-        element(
-            "footer", "Made by ", element("code", "textgrad-engine report"), " from the run folder ", name_of(name)
-        ),
+    title = f"{name}: {view.verdict if run.result else headline(run)}"
+    main = [
+        *_error(run),
+        *section("Scores", [*_scores(result), *metrics(parts_of_result(result))]),
+        *slices_shown(slices),
+        *section("What to know when reading this", _notes(run, view)),
+        *(each for parameter in view.parameters for each in changes_in(result, parameter)),
+        *section("Steps", steps(result)),
+        *section("Beside controls", _controls(result, view)),
+        *section("Score against length", _front(result)),
+        *section("Cost", _cost(view, run.result is not None)),
+        *section("What the tools gave", _tools(tools_of(run.tools()))),
+        *section("How to run it again", again(run.by_command, run.seed, controls=result.controls is not None)),
     ]
-    return document(f"{name}: {view.verdict if run.result else ended}", style, body)
+    return page(title, joined("the run folder ", name_of(name)), _header(run, name, remark, view, result), main)
 
 
 def is_page(path: Path) -> bool:

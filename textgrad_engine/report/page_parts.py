@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from typing import Any, Literal
 
 from textgrad_engine.report.figures import Axis, axis_row, interval_row
-from textgrad_engine.report.html import Inside, Markup, data, element, joined
+from textgrad_engine.report.html import Inside, Markup, data, document, element, joined
 from textgrad_engine.report.page_texts import SHOWN_NAME, changes, name_of
 from textgrad_engine.report.pairing import setting_in
 from textgrad_engine.report.parts import Parts, parts_title
@@ -26,6 +27,20 @@ _SHOWN_CRITERION = 300
 """Characters of a criterion, which is a sentence and no name."""
 
 SIMULATED = "The model is a simulation inside the package: what it does is no evidence about real models."
+
+
+def page(title: str, made_from: Inside, header: Iterable[Inside], main: Iterable[Inside]) -> str:
+    """A whole page.
+
+    Args:
+        title: of the page.
+        made_from: the folder that it is about.
+        header: what stands in it before all else.
+        main: its parts.
+    """
+    style = (files("textgrad_engine.report") / "page.css").read_text(encoding="utf-8")
+    footer = element("footer", "Made by ", element("code", "textgrad-engine report"), " from ", made_from)
+    return document(title, style, [element("header", *header), element("main", *main), footer])
 
 
 def section(title: Inside, inside: Iterable[Inside]) -> Iterator[Markup]:

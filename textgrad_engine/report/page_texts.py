@@ -52,10 +52,8 @@ def changes(result: TrainResult, parameter: ParameterView) -> Iterator[Markup]:
     if not parameter.changed:
         yield element("p", "Nothing.")
         return
-    counts = (("added", "added"), ("removed", "removed"), ("same", "as before"))
-    numbers = [(parameter.number_of(op), word) for op, word in counts]  # type: ignore[arg-type]
-    in_all = ", ".join(f"{plural(number, 'line')} {word}" for number, word in numbers if number)
-    yield element("p", f"{in_all}. Open a changed line to see who asked for it, and what decided.", class_="hint")
+    hint = f"{parameter.counts}. Open a changed line to see who asked for it, and what decided."
+    yield element("p", hint, class_="hint")
     yield element("ol", *_lines(parameter, _Reasons(result, parameter.name)), class_="diff")
     whole = element("pre", data(result.best[parameter.name], SHOWN_LINE * 10))
     yield element("details", element("summary", "The prompt as a whole"), whole)

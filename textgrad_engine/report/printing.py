@@ -13,11 +13,16 @@ if TYPE_CHECKING:
     from rich.table import Column, Table
     from rich.text import Text
 
-JOINERS = "\u200c\u200d"
+_JOINERS = "\u200c\u200d"
 """They are needed to write Persian and Hindi, and in emoji; they can hide nothing and turn nothing around."""
 
 WIDEST = 100
 """Columns; lines longer than this are hard to read, however wide the terminal is."""
+
+
+def is_harmless(character: str) -> bool:
+    """Whether a character can be seen, and moves and hides no others; the joiners are none that do."""
+    return character.isprintable() or character in _JOINERS
 
 
 def styled(text: str, style: str = "") -> Text:
@@ -38,7 +43,7 @@ def harmless(text: str) -> str:
 
 
 def _printable(c: str) -> str:
-    if c.isprintable() or c in JOINERS:
+    if is_harmless(c):
         return c
     return " " if c.isspace() else "\N{REPLACEMENT CHARACTER}"
 

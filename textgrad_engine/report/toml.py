@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from textgrad_engine.report.printing import JOINERS
+from textgrad_engine.report.printing import is_harmless
 
 
 def as_toml(values: Mapping[str, Any]) -> str:
@@ -55,11 +55,7 @@ def toml_key(key: str) -> str:
 def toml_value(value: Any) -> str:
     """A value as TOML has it, a table within a line."""
     if isinstance(value, str):
-        plain = (
-            "'''" not in value
-            and not value.endswith("'")
-            and all(c.isprintable() or c in f"\n{JOINERS}" for c in value)
-        )
+        plain = "'''" not in value and not value.endswith("'") and all(c == "\n" or is_harmless(c) for c in value)
         return f"'''\n{value}'''" if "\n" in value and plain else _text(value)
     if isinstance(value, Mapping):
         inside = ", ".join(f"{toml_key(key)} = {toml_value(each)}" for key, each in value.items() if each is not None)
@@ -72,4 +68,4 @@ def toml_value(value: Any) -> str:
 def _text(text: str) -> str:
     """A text in one line; what cannot be seen is escaped, so that it is still there when the line is copied."""
     plain = json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False)
-    return "".join(c if c.isprintable() or c in JOINERS else f"\\U{ord(c):08X}" for c in plain)
+    return "".join(c if is_harmless(c) else f"\\U{ord(c):08X}" for c in plain)

@@ -93,6 +93,13 @@ class ParameterView:
         return sum(line.op == op for line in self.lines)
 
     @property
+    def counts(self) -> str:
+        """How many lines were added, removed, and stayed, in words."""
+        words: tuple[tuple[Op, str], ...] = (("added", "added"), ("removed", "removed"), ("same", "as before"))
+        numbers = [(self.number_of(op), word) for op, word in words]
+        return ", ".join(f"{plural(number, 'line')} {word}" for number, word in numbers if number)
+
+    @property
     def changed(self) -> bool:
         """Whether any line is not as it was."""
         return self.number_of("same") < len(self.lines)
