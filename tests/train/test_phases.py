@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine import dispatch
-from textgrad_engine.dispatch import unread
+from textgrad_engine.dispatch import scope
 from textgrad_engine.train.events import (
     CallEnded,
     Event,
@@ -54,7 +54,7 @@ def test_what_a_phase_waits_for_in_vain_is_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Once: else a call that never ends, and that nobody reads, holds a run up without a word."""
-    monkeypatch.setattr(unread, "_PATIENCE", 0.0)
+    monkeypatch.setattr(scope, "_PATIENCE", 0.0)
     said = threading.Event()
     watch = logging.Handler()
     watch.emit = lambda record: said.set()  # type: ignore[method-assign]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Self
@@ -11,6 +12,11 @@ from textgrad_engine.errors import CallCancelled
 
 if TYPE_CHECKING:
     from textgrad_engine.dispatch.calls import Call
+
+_PATIENCE = 30.0
+"""Seconds after which it is told what `through_with` waits for."""
+
+_log = logging.getLogger("textgrad_engine.dispatch")
 
 
 class Scope:
@@ -121,6 +127,24 @@ def check_cancelled(work: str, left: str) -> None:
     scope = SCOPE.get()
     if scope is not None and scope.cancelled:
         raise CallCancelled(f"{work} was cancelled before it was through; {left}")
+
+
+def through_with(calls: Scope, who: str) -> None:
+    """Wait for the calls of a scope after what they were made for is there, and not for ever without a word.
+
+    Args:
+        calls: the scope; its calls in the background are not waited for.
+        who: has made them, for the log.
+    """
+    if late := calls.wait(_PATIENCE):
+        _log.warning(
+            "%s has what it needs, and waits for what was asked for and is read by nobody: %s%s%s; Ctrl-C ends it",
+            who,
+            late[0].label,
+            f", asked for at {late[0].where}" if late[0].where else "",
+            f", and {len(late) - 1} more" if len(late) > 1 else "",
+        )
+        calls.wait()
 
 
 SCOPE: ContextVar[Scope | None] = ContextVar("textgrad_engine_scope", default=None)

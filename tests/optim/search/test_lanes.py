@@ -10,7 +10,7 @@ from itertools import permutations
 import pytest
 
 from textgrad_engine import dispatch
-from textgrad_engine.dispatch import unread
+from textgrad_engine.dispatch import scope
 from textgrad_engine.optim.search.lanes import Lanes
 
 WAIT = 60.0
@@ -126,8 +126,8 @@ def test_a_piece_is_done_when_what_it_asked_for_is() -> None:
 @pytest.mark.parametrize(("number", "who"), [(0, "a search"), (3, "proposal 3")])
 def test_what_a_piece_waits_for_in_vain_is_told(number: int, who: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the number that the proposal has for the user; what is no proposal (a beam's feedback) is not called one."""
-    monkeypatch.setattr(unread, "_PATIENCE", 0.0)
-    monkeypatch.setattr(unread._log, "warning", lambda *words: (said.append(words[1]), gate.open.set()))
+    monkeypatch.setattr(scope, "_PATIENCE", 0.0)
+    monkeypatch.setattr(scope._log, "warning", lambda *words: (said.append(words[1]), gate.open.set()))
     said: list[str] = []
     gate, lanes = Gate("late"), Lanes[dispatch.Call](1)
     lanes.put(lambda: dispatch.submit(lambda: asyncio.to_thread(gate)), number)
