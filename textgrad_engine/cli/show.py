@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -109,7 +109,8 @@ def show(
     with checking():
         if exit_code and any(each is not None for each in (line, step, by, examples, doubtful, front)):
             raise RunError("--exit-code goes by the verdict of the report, so leave out what asks for something else")
-        say = _what_says_it(run, line, step, parameter, by, examples, doubtful, front, val=val, as_json=as_json)
+        asked = _Asked(line, step, parameter, by, examples, doubtful, front, val)
+        say = _what_says_it(run, asked, as_json=as_json)
         lacking = _lacking(run) if exit_code else ""
     say()
     if lacking:
@@ -136,59 +137,73 @@ def _unproven(found: TrainResult | CrossValidation | None) -> str:
     return "" if comparison.verdict == "better" else f'the verdict is "{comparison.verdict}"'
 
 
-def _what_says_it(
-    path: Path,
-    line: int | None,
-    step: int | None,
-    parameter: str | None,
-    by: str | None,
-    examples: int | None,
-    doubtful: int | None,
-    front: int | None,
-    *,
-    val: bool,
-    as_json: bool,
-) -> Callable[[], None]:
+@dataclass(frozen=True)
+class _Asked:
+    """What of a run is asked for, by the options of `show`."""
+
+    line: int | None
+    step: int | None
+    parameter: str | None
+    by: str | None
+    examples: int | None
+    doubtful: int | None
+    front: int | None
+    val: bool
+
+    @property
+    def explains(self) -> bool:
+        """Whether it is asked where something comes from."""
+        return self.line is not None or self.step is not None
+
+    def check(self) -> None:
+        """Check that the options go together.
+
+        Raises:
+            RunError: they do not.
+        """
+        if self.line is not None and self.step is not None:
+            raise RunError("--line N explains a line and --step N a step: give one of them")
+        if self.parameter is not None and not self.explains and self.front is None:
+            raise RunError("--parameter says which text is asked about, so it needs --line N, --step N or --front N")
+        if self.val and self.by is None:
+            raise RunError("--val says which examples --by is about, so it needs --by COLUMN")
+        if [self.by, self.examples, self.doubtful, self.front, self.line or self.step].count(None) < 4:
+            raise RunError(
+                "--by, --examples, --doubtful, --front, --line and --step are questions of their own: give one of them"
+            )
+
+
+def _what_says_it(path: Path, asked: _Asked, *, as_json: bool) -> Callable[[], None]:
     """What prints that which is asked for.
 
     Raises:
         RunError: the options do not go together, or the folder has no such thing.
     """
-    explains = line is not None or step is not None
-    if line is not None and step is not None:
-        raise RunError("--line N explains a line and --step N a step: give one of them")
-    if parameter is not None and not explains and front is None:
-        raise RunError("--parameter says which text is asked about, so it needs --line N, --step N or --front N")
-    if val and by is None:
-        raise RunError("--val says which examples --by is about, so it needs --by COLUMN")
-    if [by, examples, doubtful, front, line or step].count(None) < 4:
-        raise RunError(
-            "--by, --examples, --doubtful, --front, --line and --step are questions of their own: give one of them"
-        )
-    if doubtful is not None:
-        return _of_doubtful(path, doubtful, as_json=as_json)
-    if by is not None or examples is not None:
-        return _of_examples(path, by, examples or 0, val=val, as_json=as_json)
+    asked.check()
+    if asked.doubtful is not None:
+        return _of_doubtful(path, asked.doubtful, as_json=as_json)
+    if asked.by is not None or asked.examples is not None:
+        return _of_examples(path, asked.by, asked.examples or 0, val=asked.val, as_json=as_json)
     if is_folds(path):
-        if explains or front is not None:
-            asked = "a line or step" if explains else "a front"
-            raise RunError(f"{path}: these are several runs, and {asked} is of one; name {path / 'final'}")
+        if asked.explains or asked.front is not None:
+            what = "a line or step" if asked.explains else "a front"
+            raise RunError(f"{path}: these are several runs, and {what} is of one; name {path / 'final'}")
         folds = read_folds(path)
         _ = folds.found  # or it is damaged
         return functools.partial(show_folds, folds, as_json=as_json)
     run = read_run(path)
-    if front is not None:
-        return _of_front(run, front, parameter, as_json=as_json)
-    if not explains:
+    if asked.front is not None:
+        return _of_front(run, asked.front, asked.parameter, as_json=as_json)
+    if not asked.explains:
         return functools.partial(show_run, run, str(path), as_json=as_json)
     ended = way_on.how_it_ended(run)
     if run.result is None and not run.seed:
         raise RunError(f"{path} has no lines and no steps, as the run {ended} before its texts were noted")
-    body, shown = _explained(run.result or so_far(run), line, step, parameter)
+    body, shown = _explained(run.result or so_far(run), asked)
     if run.result is None:
         complain(f"note: {path} has no result, as the run {ended}, so this is what it did so far")
-    if step is not None:
-        shown += f"\n  --step {step} with `calls` lists what was asked in it.\n"
+    if asked.step is not None:
+        shown += f"\n  --step {asked.step} with `calls` lists what was asked in it.\n"
     return functools.partial(write_json, body) if as_json else functools.partial(write, shown)
 
 
@@ -238,13 +253,11 @@ def _of_front(run: Run, number: int, parameter: str | None, *, as_json: bool) ->
     return functools.partial(write_exactly, harmless(whole) if at_terminal() else whole)
 
 
-def _explained(
-    result: TrainResult, line: int | None, step: int | None, parameter: str | None
-) -> tuple[dict[str, Any], str]:
+def _explained(result: TrainResult, asked: _Asked) -> tuple[dict[str, Any], str]:
     """Where a line comes from, or what a step did: for machines and for people."""
-    if line is not None:
-        of_line = report.lineage_of(result, line, parameter)
+    if asked.line is not None:
+        of_line = report.lineage_of(result, asked.line, asked.parameter)
         return report.lineage_as_json(of_line), report.render_line(of_line, width=width(), color=colors())
-    assert step is not None
-    of_step = report.step_of(result, step, parameter)
+    assert asked.step is not None
+    of_step = report.step_of(result, asked.step, asked.parameter)
     return report.step_as_json(of_step), report.render_step(of_step, width=width(), color=colors())
