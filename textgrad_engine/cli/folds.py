@@ -6,8 +6,6 @@ The folder of such a run holds ``folds.json``, and a run folder for each fold an
 from __future__ import annotations
 
 import functools
-import logging
-import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,7 +21,7 @@ from textgrad_engine.cli.foresight import early_end, foreseen_of_folds, shared_w
 from textgrad_engine.cli.output import WRONG, checking, say, write, write_json
 from textgrad_engine.cli.progress import progress_for
 from textgrad_engine.cli.run_data import SPLITS, check_there, digest_of, digests_of, looks_at, row_digests
-from textgrad_engine.cli.running import CODES, Job, refusing_changes
+from textgrad_engine.cli.running import CODES, Job, announce, refusing_changes
 from textgrad_engine.data import Dataset, Subset, ids_of
 from textgrad_engine.errors import ConfigError, RunError
 from textgrad_engine.llm.budget import charge
@@ -88,11 +86,26 @@ def part_of(config: Config, run: Run) -> Part | None:
     """
     if (whole := whole_of(run.path)) is None:
         return None
-    folds = read_folds(whole)
+    _, parts = dealt_as_before(read_folds(whole), config, run)
+    return next((part for part in parts if part.name == run.path.resolve().name), None)
+
+
+def dealt_as_before(folds: Folds, config: Config, run: Run) -> tuple[Dataset, list[Part]]:
+    """All examples of a cross-validation, and what each of its runs works with, by the config and the data of now.
+
+    Args:
+        folds: the cross-validation.
+        config: of its runs.
+        run: one of them.
+
+    Raises:
+        RunError: the examples are not those that it was begun with, or a file is damaged.
+        TextgradError: the data cannot be read, or not be dealt.
+    """
     check_there(run, config, *SPLITS)
     every, parts = parts_for(config, build.make_program(config), read_data(config), folds.folds)
     check_as_before(folds, every, parts)
-    return next((part for part in parts if part.name == run.path.resolve().name), None)
+    return every, parts
 
 
 class _Dealt(Dataset):
@@ -207,31 +220,20 @@ def carry_out_folds(
         anyway: where a run goes on, pay for what has changed or is gone; those that are finished are not looked into.
     """
     every, parts = parts_for(config, job.program, tuple(job.splits.values()), folds)
-    names = clusters_of(every, config.data.clusters) if config.data.clusters else clusters_of_equals(job.program, every)
+    column = config.data.clusters
+    clusters = clusters_of(every, column) if column else clusters_of_equals(job.program, every)
     with checking():
-        shares = FoldsWriter(path)
-        if not (path / FOLDS).is_file():
-            write_folds(
-                path,
-                ids_of(every),
-                folds=folds,
-                clusters=names,
-                looks_before=looks_at(every, path),
-                rows=" ".join(row_digests(every)),
-                digest=digest_of(every),
-            )
+        shares = _opened(path, every, folds, clusters)
         before = read_folds(path).looks_before
     looks = looked_at_before(before) if before else ""
     about = [f"{name}: {plural(folds, 'fold')} of {plural(len(every), 'example')}", f"Folder: {path}"]
-    say("\n".join([*about, *runs.prices_in_words(config)]), quiet)
+    about += runs.prices_in_words(config)
     shared = shared_with_controls(config, way.controls)
     early = ""
     if begun is None:
         scored = [rows for part in parts for rows in (part.val, part.test or ())]
         early = early_end(config, scored, job.models, cached=cache is not None)
-    for sentence in (early, shared, foreseen_of_folds(config, job.program, job.metric, every), looks):
-        say("\n".join(textwrap.wrap(sentence, 80)), quiet or not sentence)
-    logging.getLogger("textgrad_engine.train.splits").addHandler(logging.NullHandler())  # the progress says the same
+    announce(about, [early, shared, foreseen_of_folds(config, job.program, job.metric, every), looks], quiet)
 
     told: set[str] = set()
 
@@ -256,6 +258,22 @@ def carry_out_folds(
 
     with shares, build.surroundings(config, job.models, cache=cache):
         fit_parts(parts, fit, shares)
+
+
+def _opened(path: Path, every: Dataset, folds: int, clusters: Sequence[str]) -> FoldsWriter:
+    """The folder of a cross-validation, in which is written down of what examples it is, where that is not there."""
+    writer = FoldsWriter(path)
+    if not (path / FOLDS).is_file():
+        write_folds(
+            path,
+            ids_of(every),
+            folds=folds,
+            clusters=clusters,
+            looks_before=looks_at(every, path),
+            rows=" ".join(row_digests(every)),
+            digest=digest_of(every),
+        )
+    return writer
 
 
 def _folder_of(

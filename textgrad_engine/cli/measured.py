@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from textgrad_engine.cli import build, runs
+from textgrad_engine.cli import runs
 from textgrad_engine.cli.config import Config
-from textgrad_engine.cli.config_data import load_examples, read_data
-from textgrad_engine.cli.folds import check_as_before, dealt, part_of, parts_for
-from textgrad_engine.cli.run_data import SPLITS, check_splits, check_there
+from textgrad_engine.cli.config_data import load_examples
+from textgrad_engine.cli.folds import dealt, dealt_as_before, part_of
+from textgrad_engine.cli.run_data import check_splits, check_there
 from textgrad_engine.cli.way_on import how_it_ended
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
@@ -92,7 +92,5 @@ def _of_folds(folds: Folds) -> Measured:
     if run is None or found.seed is None or found.best is None:
         raise RunError(f"{folds.path}: no fold was tested, or none has a config.json, so there is nothing to show")
     config = runs.config_of(run, {})
-    check_there(run, config, *SPLITS)
-    every, parts = parts_for(config, build.make_program(config), read_data(config), folds.folds)
-    check_as_before(folds, every, parts)
+    every, _ = dealt_as_before(folds, config, run)
     return Measured(config, "folds", found.seed, found.best, every)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -133,12 +133,22 @@ def carry_out(
     early = ""
     if folder.earlier is None:  # one that goes on has scored it, mostly
         early = early_end(config, [job.val, job.test or ()], job.models, cached=cache is not None)
-    about += [line for sentence in (early, shared, seen, looks) for line in textwrap.wrap(sentence, 80)]
-    say("\n".join(about), quiet)
-    logging.getLogger("textgrad_engine.train.splits").addHandler(logging.NullHandler())  # the progress says the same
+    announce(about, [early, shared, seen, looks], quiet)
     with build.surroundings(config, job.models, cache=cache), progress_for(quiet) as progress:
         trainer = build.make_trainer(config, job.guards, controls=way.controls, callbacks=(folder, *progress))
         return trainer.fit(job.program, job.metric, job.optimizer, job.train, job.val, job.test)
+
+
+def announce(about: Iterable[str], foreseen: Iterable[str], quiet: bool) -> None:
+    """Say what a run is about to do, before anything is paid for.
+
+    Args:
+        about: lines: what it is called, where it is written down, and at which prices.
+        foreseen: sentences about what can come of it; "" for nothing to say.
+        quiet: say nothing.
+    """
+    say("\n".join([*about, *(line for sentence in foreseen for line in textwrap.wrap(sentence, 80))]), quiet)
+    logging.getLogger("textgrad_engine.train.splits").addHandler(logging.NullHandler())  # the progress says the same
 
 
 def end(result: TrainResult, folder: RunFolder, *, quiet: bool, as_json: bool) -> NoReturn:
