@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from pydantic import SecretStr
@@ -10,7 +9,7 @@ from pydantic import SecretStr
 from textgrad_engine.dispatch import close_at_end
 from textgrad_engine.llm.headers import Headers, sent
 from textgrad_engine.llm.loading import loading
-from textgrad_engine.llm.transport import REFUSE_REQUESTS, WIDE, connect, has_aiohttp, is_by_socks, is_loopback
+from textgrad_engine.llm.transport import WIDE, connect, has_aiohttp, is_by_socks, is_refused
 
 
 class Clients:
@@ -42,9 +41,7 @@ class Clients:
         """
         # With many in flight aiohttp costs half. It cannot be mocked, so while real requests are refused it is
         # used for this machine only.
-        wide = self.in_flight >= WIDE and has_aiohttp()
-        if wide and os.environ.get(REFUSE_REQUESTS) and not is_loopback(host):
-            wide = False
+        wide = self.in_flight >= WIDE and has_aiohttp() and not is_refused(host)
         if wide:
             if self._by_socks is None:
                 self._by_socks = is_by_socks(host)

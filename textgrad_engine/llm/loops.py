@@ -10,6 +10,15 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
+def is_running() -> bool:
+    """Whether a loop runs in this thread, and would wait with whoever waits here."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 class PerLoop(Generic[T]):
     """One value for each running event loop, made where it is first used.
 

@@ -16,7 +16,6 @@ NOTE [The place of a conversation]
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import threading
@@ -24,6 +23,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextvars import ContextVar
 
 from textgrad_engine.callables import name_of
+from textgrad_engine.llm import loops
 from textgrad_engine.llm.usage import call_item, call_place
 from textgrad_engine.scoped import setting
 from textgrad_engine.signed import unsigned
@@ -47,7 +47,7 @@ class _Places:
         with self._lock:
             parts = self._parts.setdefault(key, {})
             part = parts.setdefault(functions, len(parts))
-            if _in_coroutine():
+            if loops.is_running():
                 return (part,)
             number = self._count[key, part] = self._count.get((key, part), -1) + 1
             return part, number
@@ -106,14 +106,6 @@ def same_place(recorded: Place, asked: Place) -> bool:
 
 def _number_of(texts: tuple[str, ...] | None) -> int:
     return 0 if texts is None else int.from_bytes(hashlib.sha256(unsigned(repr(texts)).encode()).digest()[:6])
-
-
-def _in_coroutine() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 _texts: ContextVar[tuple[str, ...] | None] = ContextVar("textgrad_engine_texts_tried", default=None)

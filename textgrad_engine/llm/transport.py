@@ -136,6 +136,11 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" or host.endswith(".localhost")
 
 
+def is_refused(host: str) -> bool:
+    """Whether requests to a host are refused now, as tests are run."""
+    return bool(os.environ.get(REFUSE_REQUESTS)) and not is_loopback(host)
+
+
 @functools.lru_cache(maxsize=1)
 def _encryption(*of_certificates: str | None) -> Any:
     # 20 to 50 ms, as all certificates of the machine are read; one for all clients, of which each loop has its own.
@@ -232,12 +237,12 @@ async def _bare(request: Any) -> None:
 
 async def _guard(request: Any) -> None:
     # The trace is called only where a request really goes to the network: a mocked transport never comes there.
-    if os.environ.get(REFUSE_REQUESTS) and not is_loopback(request.url.host):
+    if is_refused(request.url.host):
         request.extensions["trace"] = _refuse
 
 
 async def _guard_at_once(request: Any) -> None:
-    if os.environ.get(REFUSE_REQUESTS) and not is_loopback(request.url.host):
+    if is_refused(request.url.host):
         await _refuse("", None)
 
 

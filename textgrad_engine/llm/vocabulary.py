@@ -29,9 +29,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from textgrad_engine.llm import loops
 from textgrad_engine.llm.loading import loading
 from textgrad_engine.llm.moving import move
-from textgrad_engine.llm.transport import REFUSE_REQUESTS, is_loopback
+from textgrad_engine.llm.transport import is_loopback, is_refused
 
 NO_FETCH = "TEXTGRAD_ENGINE_NO_FETCH"
 """The environment variable that forbids to fetch vocabularies while it is set to anything but "" and "0"."""
@@ -98,7 +99,7 @@ def encoding_of(model: str) -> Any:
     if _whole(name):
         return _decide(name, _loaded(name))
     attempt = _begin(name)
-    if attempt is None or _on_a_loop():
+    if attempt is None or loops.is_running():
         return _decide(name, None)
     try:
         found = attempt.found.result(attempt.left)
@@ -237,7 +238,7 @@ def _download(url: str) -> bytes:
 def _may_fetch() -> bool:
     if _file("") is None or os.environ.get(NO_FETCH, "") not in ("", "0"):
         return False
-    return not os.environ.get(REFUSE_REQUESTS) or is_loopback(urlsplit(_SOURCE).hostname or "")
+    return not is_refused(urlsplit(_SOURCE).hostname or "")
 
 
 def _loaded(name: str) -> Any:
@@ -266,14 +267,6 @@ def _file(name: str) -> Path | None:
         return None
     folder = Path(tempfile.gettempdir(), "data-gym-cache") if named is None else Path(named)
     return folder / hashlib.sha1(f"{_HOME}{name}.tiktoken".encode(), usedforsecurity=False).hexdigest()
-
-
-def _on_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _forget() -> None:
