@@ -19,6 +19,7 @@ from textgrad_engine.dispatch import Call
 from textgrad_engine.func.pmap import next_place
 from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.usage import CallRecord, observe
+from textgrad_engine.ops.pass_on import detached
 from textgrad_engine.scoped import setting
 
 _EXCERPT = 500
@@ -59,7 +60,7 @@ class _Entry:
     def __init__(self, log: Trace, function: type[Function], args: tuple[Any, ...]) -> None:
         self.log, self.function = log, function
         self.place = next_place()
-        self.inputs = [_held(leaf) for leaf in pytree.leaves(args) if isinstance(leaf, Variable | str)]
+        self.inputs = [detached(leaf) for leaf in pytree.leaves(args) if isinstance(leaf, Variable | str)]
         self.outputs: list[Any] = []
         self.error: BaseException | None = None
         self.calls = self.tokens = 0
@@ -78,7 +79,7 @@ class _Entry:
     def finish(self, outs: Any) -> None:
         """The call is dispatched or done: keep what came out."""
         self.ended = time.perf_counter()
-        self.outputs = [_held(leaf) for leaf in pytree.leaves(outs)]
+        self.outputs = [detached(leaf) for leaf in pytree.leaves(outs)]
         for value in self.outputs:
             for call in _pending(value):
                 call.on_done(self._output_is_there)
@@ -181,11 +182,6 @@ def trace() -> Trace:
         [('_Join', 'name', ('Hello, Ann',))]
     """
     return Trace()
-
-
-def _held(value: Any) -> Any:
-    """A value as it is now, without its graph."""
-    return value.detach() if isinstance(value, Variable) else value
 
 
 def _pending(value: Any) -> list[Call]:

@@ -21,11 +21,19 @@ from textgrad_engine.ops.entries import each_entry, stacked
 from textgrad_engine.ops.evaluators import Evaluator, beside_other, refuse_several_outputs, roles_of
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.json_answers import object_schema
-from textgrad_engine.ops.material import as_text, beside, chat_in_words, inputs_in_words, refuse_parts, shown
+from textgrad_engine.ops.material import (
+    as_texts,
+    beside,
+    chat_in_words,
+    inputs_in_words,
+    refuse_parts,
+    shown,
+    shown_inputs,
+)
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, answer_form
 from textgrad_engine.ops.model_call import ChatCompletion
 from textgrad_engine.ops.parts import told_of_place
-from textgrad_engine.ops.pass_on import Compute, edit_of_parts, share_of_edit
+from textgrad_engine.ops.pass_on import Compute, detached, edit_of_parts, share_of_edit
 from textgrad_engine.ops.planning import plan_of
 from textgrad_engine.ops.scores import Reduction, all_succeed, as_scale, is_success, reduced
 from textgrad_engine.ops.sizes import common_size
@@ -256,12 +264,12 @@ def judged_by(
     plan = _judge_plan(prompt, tuple(names), *scale, checked_images(images, "images"))
 
     def one(values: list[Any]) -> tuple[Variable, Variable]:
-        given = [as_text(name, value) for name, value in zip(("target", *names), values[2:])]
+        given = as_texts(names, values[2:])
         answer = ChatCompletion.apply(settings, plan, prompt.system, *values[:2], *given)
         return _verdict(values[0], answer, _Scale(*scale, success_fn), eval_mode)
 
     if not eval_mode:
-        prediction, target = _cut_off(prediction), _cut_off(target)
+        prediction, target = detached(prediction), detached(target)
     values = [prediction, instructions, target, *inputs.values()]
     size = common_size(list(zip(["the prediction", "the instructions", "the target", *names], values)), "judge")
     if size is None:
@@ -282,10 +290,14 @@ def _judge_plan(prompt: templates.Prompt, names: tuple[str, ...], low: float, hi
     """
 
     def render(data: list[Any]) -> str:
-        given = [{"name": name, "text": shown(value)} for name, value in zip(names, data[3:]) if value is not None]
         prediction, target = beside_other(data[0]), None if data[2] is None else shown(beside_other(data[2]))
         return prompt.render(
-            instructions=data[1], low=low, high=high, prediction=prediction, target=target, inputs=given
+            instructions=data[1],
+            low=low,
+            high=high,
+            prediction=prediction,
+            target=target,
+            inputs=shown_inputs(names, data[3:]),
         )
 
     values = enumerate(("prediction", "instructions", "target", *names), 1)
@@ -341,7 +353,7 @@ def lm_judge_evaluator(
     check(lm_judge_evaluator, {"inputs": inputs, "eval_mode": eval_mode, "model": model, **functions})
     scale, target = as_scale(scale), chat_in_words(target)
     if not eval_mode:
-        prediction, target = _cut_off(prediction), _cut_off(target)
+        prediction, target = detached(prediction), detached(target)
     slots = {"prediction": prediction, **({} if target is None else {"target": target}), **inputs_in_words(inputs)}
     settings = ChatSettings(
         model=model,
@@ -386,7 +398,3 @@ def of_batch(
     scores, explanations = [score for score, _ in verdicts], [explanation for _, explanation in verdicts]
     score, explanation = _Batch.apply(scores, explanations, reduction, success, eval_mode)
     return score, explanation
-
-
-def _cut_off(value: Any) -> Any:
-    return value.detach() if isinstance(value, Variable) else value

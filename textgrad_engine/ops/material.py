@@ -89,6 +89,21 @@ def as_text(name: str, value: Any) -> Any:
     return value if isinstance(value, Variable | str | int | float | None) else Compute.apply(written, value, name)
 
 
+def as_texts(names: Sequence[str], target_and_inputs: Sequence[Any]) -> list[Any]:
+    """Target and inputs of one answer, as a judge is shown them.
+
+    Args:
+        names: of the inputs.
+        target_and_inputs: the target, and behind it the inputs.
+    """
+    return [as_text(name, value) for name, value in zip(("target", *names), target_and_inputs)]
+
+
+def shown_inputs(names: Sequence[str], values: Sequence[Any]) -> list[dict[str, str]]:
+    """The inputs as the prompts of judges list them, without those that are None."""
+    return [{"name": name, "text": shown(value)} for name, value in zip(names, values) if value is not None]
+
+
 def shown(value: Any) -> str:
     """A value as a judge is shown it: written as exact match has it, and what was encoded into its text named.
 

@@ -16,6 +16,11 @@ def data_of(value: Any) -> Any:
     return value.data if isinstance(value, Variable) else value
 
 
+def detached(value: Any) -> Any:
+    """A Variable as it is now, without its graph, which would be kept with it; anything else as it is."""
+    return value.detach() if isinstance(value, Variable) else value
+
+
 class PassOn(Function):
     """Base of the plain operations: what is said about the result is said to every input that wants to hear it."""
 

@@ -23,7 +23,7 @@ from textgrad_engine.ops.heard import HEARD
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.json_answers import object_schema
 from textgrad_engine.ops.judges import of_batch
-from textgrad_engine.ops.material import as_text, beside, shown
+from textgrad_engine.ops.material import as_texts, beside, shown, shown_inputs
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered
 from textgrad_engine.ops.model_call import ChatCompletion
 from textgrad_engine.ops.pass_on import Compute, share_of_edit
@@ -240,7 +240,7 @@ def checked_by(
     answers: list[Variable] = []
 
     def one(values: list[Any]) -> tuple[Variable, Variable]:
-        given = [as_text(name, value) for name, value in zip(("target", *names), values[2:])]
+        given = as_texts(names, values[2:])
         answer = RubricCall.apply(settings, plan, prompt.system, *values[:2], *given)
         answers.append(answer)
         score, explanation = _Checked.apply(values[0], answer, values[1])
@@ -287,14 +287,13 @@ def _plan(prompt: templates.Prompt, names: tuple[str, ...], images: int) -> Plan
     """
 
     def render(data: list[Any]) -> str:
-        given = [{"name": name, "text": shown(value)} for name, value in zip(names, data[3:]) if value is not None]
         found = _known(data[1])
         return prompt.render(
             criteria=numbered(found),
             count=len(found),
             prediction=beside_other(data[0]),
             target=None if data[2] is None else shown(beside_other(data[2])),
-            inputs=given,
+            inputs=shown_inputs(names, data[3:]),
         )
 
     values = enumerate(("prediction", "criteria", "target", *names), 1)

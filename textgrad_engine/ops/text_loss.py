@@ -25,7 +25,7 @@ from textgrad_engine.ops.images import (
     not_shown,
 )
 from textgrad_engine.ops.json_answers import object_schema
-from textgrad_engine.ops.material import as_text, beside, refuse_parts, shown
+from textgrad_engine.ops.material import as_texts, beside, refuse_parts, shown, shown_inputs
 from textgrad_engine.ops.messages import answer_form
 from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.pass_on import Compute
@@ -105,7 +105,7 @@ def text_loss(
     names = tuple(inputs)
 
     def one(values: list[Any]) -> Variable:
-        given = [as_text(name, value) for name, value in zip(("target", *names), values[2:])]
+        given = as_texts(names, values[2:])
         seen = [each.part for each in given if type(each) is ContentPart and is_image(each.part)]
         gallery = gallery_of(seen, images, what="a request for criticism")
         render = functools.partial(_request, names=names, gallery=gallery)
@@ -137,5 +137,5 @@ def _prompt(data: Sequence[Any], names: tuple[str, ...]) -> str:
         instructions=instructions,
         prediction=beside_other(prediction),
         target=None if target is None else shown(beside_other(target)),
-        inputs=[{"name": name, "text": shown(value)} for name, value in zip(names, inputs) if value is not None],
+        inputs=shown_inputs(names, inputs),
     )

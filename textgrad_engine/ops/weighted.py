@@ -10,6 +10,7 @@ from typing import Any
 from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.autograd.gradient import Items, entered, is_start
 from textgrad_engine.ops.entrywise import Entrywise, by_entry, sized
+from textgrad_engine.ops.operands import numbered, places_of
 from textgrad_engine.ops.pass_on import data_of, edit_of_parts
 from textgrad_engine.ops.roles import joined_role
 from textgrad_engine.ops.shares import comparable, shares_of
@@ -50,13 +51,11 @@ class _WeightedMean(Entrywise):
 
     @staticmethod
     def places(values: list[Any], *_: Any) -> tuple[Any, ...]:
-        return ([f"part {number} of {len(values)}" for number in range(1, len(values) + 1)], None, None, None)
+        return places_of(len(values)), None, None, None
 
     @staticmethod
     def jvp(ctx: Any, edits: list[Variable | None] | None, *_: None) -> Variable | None:
-        values = ctx.primals[0]
-        numbered = [f"part {number} of {len(values)}" for number in range(1, len(values) + 1)]
-        return edit_of_parts(list(zip(numbered, values, edits or [None] * len(values))))
+        return edit_of_parts(numbered(ctx.primals[0], edits))
 
 
 def _counting(said: Variable | Items, name: str, share: float) -> Items:

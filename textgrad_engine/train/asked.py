@@ -24,6 +24,7 @@ from textgrad_engine.func.trace import failure_of
 from textgrad_engine.ops.images import ContentPart
 from textgrad_engine.ops.messages import Plan
 from textgrad_engine.ops.model_call import ChatCompletion
+from textgrad_engine.ops.pass_on import detached
 from textgrad_engine.optim.demo_runs import Asked
 
 
@@ -112,10 +113,10 @@ class Asking(Layer):
             tools, _ = self._origin(described)
         texts, before = self._origin(values)
         prompts = frozenset([at for at, value in enumerate(values) if self._is_own(value)] if texts else ())
-        held = tuple([None if at in prompts else _as_it_is(value) for at, value in enumerate(values)])
+        held = tuple([None if at in prompts else detached(value) for at, value in enumerate(values)])
         answer = outs[0] if isinstance(outs, tuple) else outs
         in_form = settings.config.response_format is not None
-        call = Call(place, texts, prompts, plan, held, _as_it_is(answer), before, tools, in_form)
+        call = Call(place, texts, prompts, plan, held, detached(answer), before, tools, in_form)
         self._calls.append(call)
         self._origins[id(answer)] = answer, (frozenset(), frozenset((call,)))
         return outs
@@ -143,8 +144,3 @@ class Asking(Layer):
             return found[0] if found else _NOTHING
         texts, answers = zip(*found)
         return frozenset().union(*texts), frozenset().union(*answers)
-
-
-def _as_it_is(value: Any) -> Any:
-    """A value as it is now, without its graph, which would be kept with it."""
-    return value.detach() if isinstance(value, Variable) else value
