@@ -125,9 +125,7 @@ def at_level(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: tuple[int, ...], call: str
 ) -> tuple[GradLayer, list[Any], Any]:
     """Run a function at a level of its own, with some of its arguments as leaves."""
-    for number in argnums:
-        if not -len(args) <= number < len(args):
-            raise AutogradError(f"{call}: argnums names argument {number}, and the call has {len(args)}")
+    check_numbers(argnums, args, call)
     layer = GradLayer()
     chosen = {number % len(args) for number in argnums}
     given = [
@@ -170,6 +168,17 @@ def numbers_of(argnums: Any, call: str) -> tuple[int, ...]:
             f"{type(argnums).__name__} {argnums!r:.40}"
         )
     return tuple(map(operator.index, numbers))
+
+
+def check_numbers(argnums: tuple[int, ...], args: tuple[Any, ...], call: str) -> None:
+    """Check that a call has the arguments that argnums names.
+
+    Raises:
+        AutogradError: it lacks one.
+    """
+    for number in argnums:
+        if not -len(args) <= number < len(args):
+            raise AutogradError(f"{call}: argnums names argument {number}, and the call has {len(args)}")
 
 
 def grad_and_value(

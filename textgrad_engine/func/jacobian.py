@@ -19,7 +19,7 @@ from textgrad_engine.checks import check
 from textgrad_engine.dispatch import waits
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import keys_of, made_of, unbound
-from textgrad_engine.func.grad import GradLayer, at_level, gradients_at, numbers_of
+from textgrad_engine.func.grad import GradLayer, at_level, check_numbers, gradients_at, numbers_of
 from textgrad_engine.func.jvp import check_edit, jvp
 from textgrad_engine.func.levels import below, called, kind_of, lift, map_variables, with_aux
 from textgrad_engine.func.pmap import pmap
@@ -186,9 +186,7 @@ def jacfwd(
     numbers = numbers_of(argnums, call)
 
     def transformed(*args: Any, **kwargs: Any) -> Any:
-        for number in numbers:
-            if not -len(args) <= number < len(args):
-                raise AutogradError(f"{call}: argnums names argument {number}, and the call has {len(args)}")
+        check_numbers(numbers, args, call)
         asked = templates.load("unit_edit").render() if edit is None else edit
         chosen = tuple([args[number] for number in numbers])
         slots, spec = pytree.flatten(_slots(chosen, (asked,) if is_whole(argnums) else asked, call))

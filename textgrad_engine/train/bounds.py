@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from textgrad_engine.train.scores import same_length
+
 Bounds = tuple[float, float]
 
 
@@ -77,6 +79,5 @@ def worst_case_difference(before: Sequence[Bounds], after: Sequence[Bounds]) -> 
         >>> worst_case_difference(before, after)
         (0.0, 0.5)
     """
-    if len(before) != len(after):
-        raise ValueError(f"paired scores are of the same examples, got {len(before)} before and {len(after)} after")
+    same_length(before, after)
     return worst_case_mean([(new[0] - old[1], new[1] - old[0]) for old, new in zip(before, after)])

@@ -78,6 +78,12 @@ def shared_slots(brief: Brief, problem: str) -> dict[str, Any]:
     }
 
 
+def slots_without_feedback(brief: Brief, problem: str) -> dict[str, Any]:
+    """Those of them that tell of no feedback, and of no edits of the past."""
+    shared = shared_slots(brief, problem)
+    return {name: shared[name] for name in ("role", "constraints", "problem", "refused")}
+
+
 def _without_text(item: FeedbackItem, text: str) -> FeedbackItem:
     """What evaluators said of a text, which is shown above it once, and with numbers before its lines."""
     return replace(item, text=without_repeat(item.text, text, "text")) if item.direct else item

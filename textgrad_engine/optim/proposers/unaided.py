@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textgrad_engine.llm.model import Model
-from textgrad_engine.optim.proposers.asking import ask_for_text, shared_slots
+from textgrad_engine.optim.proposers.asking import ask_for_text, slots_without_feedback
 from textgrad_engine.optim.proposers.base import Brief, Proposal
 
 MOST_SHOWN = 4
@@ -22,7 +22,6 @@ class Unaided:
 
     async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
         """Ask for the new text; see `Proposer` for errors."""
-        shared = shared_slots(brief, problem)
-        slots = {name: shared[name] for name in ("role", "constraints", "problem", "refused")}
+        slots = slots_without_feedback(brief, problem)
         slots |= {"text": brief.text, "tried": list(brief.tried), "repeats": brief.repeats}
         return await ask_for_text(model, "control_rewrite", slots, brief)

@@ -10,7 +10,7 @@ from textgrad_engine.checks import at_least, check
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.proposers import Brief, Proposal
-from textgrad_engine.optim.proposers.asking import ask_for_text, shared_slots
+from textgrad_engine.optim.proposers.asking import ask_for_text, slots_without_feedback
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,10 @@ class ByScores:
         while len(ranked) > 1 and sum(tokens.count(text) for text, _ in ranked) > self.max_tokens:
             del ranked[0]
         scores = shown_scores([score for _, score in ranked], self.limits)
-        shared = shared_slots(brief, problem)
         slots = {
             "tried": [{"text": text, "score": score, "of": of} for (text, _), (score, of) in zip(ranked, scores)],
             "demos": [asdict(demo) for demo in brief.demos],
-            **{name: shared[name] for name in ("role", "constraints", "problem", "refused")},
+            **slots_without_feedback(brief, problem),
         }
         return await ask_for_text(model, "optimizer_scores", slots, brief)
 

@@ -72,20 +72,23 @@ def edits_of(found: Found, variables: Sequence[Variable]) -> list[Placed]:
         variables: the parameters.
     """
     return [
-        (n, edit)
+        (number_of(change, variables), edit)
         for change in found.changes
         if change.after != change.before
-        for n, variable in enumerate(variables)
-        if variable is change.variable
         for edit in stamped(change.edits, found.number)
     ]
+
+
+def number_of(change: Change, variables: Sequence[Variable]) -> int:
+    """Which of the parameters a change is of."""
+    return next(n for n, variable in enumerate(variables) if variable is change.variable)
 
 
 def with_edits(found: Found, variables: Sequence[Variable], edits: Collection[Placed]) -> Found:
     """The proposal with these of its edits only; they keep their ids."""
     texts, origins, changes = list(found.base), list(found.base_origins), []
     for change in found.changes:
-        n = next(n for n, variable in enumerate(variables) if variable is change.variable)
+        n = number_of(change, variables)
         own = tuple(edit for parameter, edit in edits if parameter == n)
         if own:
             evidence = [item.evidence for item in change.items]

@@ -9,7 +9,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.optim.patch import apply_patch, stamped
 from textgrad_engine.optim.rebase import rebase
 from textgrad_engine.optim.search.board import Origins
-from textgrad_engine.optim.search.found import Found
+from textgrad_engine.optim.search.found import Found, number_of
 from textgrad_engine.optim.search.objective import Texts
 
 
@@ -24,7 +24,7 @@ def moved(found: Found, variables: Sequence[Variable], texts: Texts, origins: Or
     """
     after, own, changes, disputed = list(texts), list(origins), [], False
     for change in found.changes:
-        n = next(n for n, variable in enumerate(variables) if variable is change.variable)
+        n = number_of(change, variables)
         edits = stamped(change.edits, found.number)
         rebased = rebase(edits, change.before, after[n], found.base_origins[n], own[n])
         there = [*rebased.edits, *(edit for conflict in rebased.conflicts for edit in conflict.instead)]

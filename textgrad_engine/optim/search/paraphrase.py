@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.proposers import Brief, Proposal
-from textgrad_engine.optim.proposers.asking import ask_for_text, shared_slots
+from textgrad_engine.optim.proposers.asking import ask_for_text, slots_without_feedback
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,5 @@ class Paraphrase:
 
     async def propose(self, brief: Brief, model: Model, problem: str) -> Proposal:
         """Ask for the text in other words; see `Proposer` for errors."""
-        shared = shared_slots(brief, problem)
-        slots = {"text": brief.text, **{name: shared[name] for name in ("role", "constraints", "problem", "refused")}}
+        slots = {"text": brief.text, **slots_without_feedback(brief, problem)}
         return await ask_for_text(model, "optimizer_paraphrase", slots, brief)

@@ -14,7 +14,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.optim.change import Change
 from textgrad_engine.optim.patch import stamped
 from textgrad_engine.optim.search.board import Accepted, Board, Refused, Rival
-from textgrad_engine.optim.search.found import Found, edits_of, trimmed_in_words, with_edits
+from textgrad_engine.optim.search.found import Found, edits_of, number_of, trimmed_in_words, with_edits
 from textgrad_engine.optim.search.moving import moved
 from textgrad_engine.optim.search.objective import Objective
 from textgrad_engine.optim.search.racing import RaceRecord
@@ -205,7 +205,7 @@ class Settling:
                 self._board.history.append(Tried(entry.parameter, repr(text), outcome, removed=True))
 
     def _number(self, change: Change) -> int:
-        return next(n for n, variable in enumerate(self._shop.desk.variables) if variable is change.variable)
+        return number_of(change, self._shop.desk.variables)
 
 
 def challenger(rival: Rival, number: int, variables: Sequence[Variable]) -> Found:
