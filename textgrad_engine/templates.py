@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 from textgrad_engine.errors import TemplateError
 from textgrad_engine.fences import fence, fenced, nonce_for, quoted, quoted_text
-from textgrad_engine.reasons import reason_of
+from textgrad_engine.file_errors import reason_of
 from textgrad_engine.scoped import setting
-from textgrad_engine.sent import content_of
+from textgrad_engine.untrusted_files import content_of
 
 _PACKAGED = Path(__file__).parent / "prompts"
 _CHECKOUT = Path(__file__).parent.parent / "prompts"

@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from textgrad_engine.cli.optimizer_names import NAMES
 from textgrad_engine.cli.output import FAILED
 from textgrad_engine.errors import RunError, TextgradError
-from textgrad_engine.reasons import reason_of
+from textgrad_engine.file_errors import reason_of
 from textgrad_engine.report.terminal import complain
 
 _INSTALL = "--install-completion"

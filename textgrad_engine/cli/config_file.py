@@ -11,8 +11,8 @@ from textgrad_engine.cli.toml_lines import key_lines, syntax_error
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.data.textfile import read_text
 from textgrad_engine.errors import ConfigError, DataError
-from textgrad_engine.homes import expanded
 from textgrad_engine.store import typed
+from textgrad_engine.user_paths import expanded
 
 _CONFIG = "a config is a .toml file, or a folder that holds config.toml"
 

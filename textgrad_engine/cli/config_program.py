@@ -19,7 +19,6 @@ from textgrad_engine.cli.toml_lines import Keys, line_of, place
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.data.textfile import read_text
 from textgrad_engine.errors import ConfigError, DataError
-from textgrad_engine.homes import expanded
 from textgrad_engine.llm.request import GenerateConfig
 from textgrad_engine.llm.response_format import ResponseFormat
 from textgrad_engine.nn.tool import Tool
@@ -27,6 +26,7 @@ from textgrad_engine.ops.offered import as_function, description_problem, is_fun
 from textgrad_engine.ops.tools import MAX_TURNS, tools_of
 from textgrad_engine.report.toml import toml_value
 from textgrad_engine.strict_json import DECODER
+from textgrad_engine.user_paths import expanded
 
 
 class OfProgram(Section):

@@ -19,9 +19,9 @@ from textgrad_engine.data.paths import missing_file
 from textgrad_engine.data.split import members_of
 from textgrad_engine.data.textfile import read_text
 from textgrad_engine.errors import ConfigError, DataError, RunError
+from textgrad_engine.file_errors import reason_of
 from textgrad_engine.llm.prices import price
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.reasons import reason_of
 from textgrad_engine.report.toml import toml_key, toml_value
 from textgrad_engine.slots import slots_of
 

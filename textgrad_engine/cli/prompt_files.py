@@ -12,10 +12,10 @@ from textgrad_engine.data.names import suggest
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.data.textfile import read_text
 from textgrad_engine.errors import DataError, RunError
-from textgrad_engine.homes import expanded
 from textgrad_engine.nn import Module
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.slots import slots_of
+from textgrad_engine.user_paths import expanded
 
 
 def begun_with(config: Config, path: Path, files: Sequence[str], folds: int | None) -> Config:

@@ -12,7 +12,7 @@ from textgrad_engine.cli import run_data
 from textgrad_engine.cli.options import ByColumn, RunPath
 from textgrad_engine.cli.output import checking, command, write_exactly
 from textgrad_engine.errors import RunError
-from textgrad_engine.reasons import reason_of
+from textgrad_engine.file_errors import reason_of
 from textgrad_engine.report.folds_page import page_of_folds
 from textgrad_engine.report.page import is_page, page_of
 from textgrad_engine.report.slices import Sliced

@@ -20,8 +20,8 @@ from textgrad_engine.cli.run_data import SPLITS, kept_of, looks_at
 from textgrad_engine.cli.settings import Budget
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
+from textgrad_engine.file_errors import reason_of
 from textgrad_engine.nn import Module
-from textgrad_engine.reasons import reason_of
 from textgrad_engine.report.words import count, plural
 from textgrad_engine.store import Run
 from textgrad_engine.store.records import use_that_version

@@ -13,9 +13,9 @@ from textgrad_engine.checks import check
 from textgrad_engine.data.names import suggest
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import DataError
-from textgrad_engine.homes import expanded
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.images import is_image, part_problem
+from textgrad_engine.user_paths import expanded
 
 MAX_IMAGE = 20_000_000
 """Bytes of an image file at most: what most endpoints take."""

@@ -13,9 +13,9 @@ from textgrad_engine.data.json_rows import Row, json_rows, jsonl_rows
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.data.textfile import read_bytes
 from textgrad_engine.errors import DataError
-from textgrad_engine.homes import expanded
 from textgrad_engine.keywords import names_told
 from textgrad_engine.slots import composed
+from textgrad_engine.user_paths import expanded
 
 
 @names_told

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from textgrad_engine.errors import RunError
+from textgrad_engine.file_errors import reason_of
 from textgrad_engine.llm.answers import Answer
 from textgrad_engine.llm.as_json import request_from_json
 from textgrad_engine.llm.errors_as_json import error_from_json
@@ -16,8 +17,7 @@ from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.response import completion_from_json
 from textgrad_engine.llm.toolcalls import tool_from_json
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
-from textgrad_engine.reasons import reason_of
-from textgrad_engine.sent import content_of
+from textgrad_engine.untrusted_files import content_of
 
 FORMAT = {"cassette": 1}
 """The first line."""

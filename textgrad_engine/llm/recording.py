@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from textgrad_engine.checks import check
 from textgrad_engine.errors import APIError, ModelError, RunError, is_by_the_request
-from textgrad_engine.homes import expanded
+from textgrad_engine.file_errors import reason_of
 from textgrad_engine.llm.answers import entry_of
 from textgrad_engine.llm.cassette import FORMAT, parsed, read_cassette
 from textgrad_engine.llm.errors_as_json import error_to_json
@@ -30,8 +30,8 @@ from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.room import Room
 from textgrad_engine.llm.toolcalls import ToolRecord, tool_to_json
 from textgrad_engine.llm.usage import call_key, call_tool, call_under_way
-from textgrad_engine.reasons import reason_of
-from textgrad_engine.sent import check_plain
+from textgrad_engine.untrusted_files import check_plain
+from textgrad_engine.user_paths import expanded
 
 
 class Begun(NamedTuple):

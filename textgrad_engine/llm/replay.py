@@ -11,7 +11,6 @@ from typing import Any
 from textgrad_engine.blocks import block
 from textgrad_engine.checks import check
 from textgrad_engine.errors import RequestRefused
-from textgrad_engine.homes import expanded
 from textgrad_engine.llm.answers import (
     Answer,
     Answers,
@@ -33,6 +32,7 @@ from textgrad_engine.llm.resume import is_answer
 from textgrad_engine.llm.taped import Player, answered_by, playing
 from textgrad_engine.llm.toolcalls import ToolCall, ToolRecord
 from textgrad_engine.llm.tools_on_record import ToolsOnRecord, given_again
+from textgrad_engine.user_paths import expanded
 from textgrad_engine.wording import with_article
 
 

@@ -17,9 +17,9 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from textgrad_engine.errors import RequestRefused
+from textgrad_engine.file_errors import reason_of
 from textgrad_engine.llm.bodies import PACKING, bounded
 from textgrad_engine.llm.charged import mark
-from textgrad_engine.reasons import reason_of
 
 REFUSE_REQUESTS = "TEXTGRAD_ENGINE_REFUSE_REQUESTS"
 """The environment variable that forbids real requests while it is set; the pytest plugin sets it.

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from textgrad_engine.errors import RunError
+from textgrad_engine.file_errors import reason_of
 from textgrad_engine.llm.money import money
-from textgrad_engine.reasons import reason_of
 from textgrad_engine.report.figures import scatter
 from textgrad_engine.report.front import front_within
 from textgrad_engine.report.html import GENERATOR, Inside, Markup, data, element, joined
@@ -32,9 +32,9 @@ from textgrad_engine.report.tools import ToolRow, tools_of
 from textgrad_engine.report.unfinished import so_far
 from textgrad_engine.report.view import View, headline, view_of
 from textgrad_engine.report.words import capital, count, duration, plural, score
-from textgrad_engine.sent import check_plain
 from textgrad_engine.store.reader import Run
 from textgrad_engine.train.result import TrainResult
+from textgrad_engine.untrusted_files import check_plain
 
 SHOWN_RESULT = 600
 """Characters of what a tool was given, and of what it gave."""

@@ -16,10 +16,10 @@ from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.record import record
 from textgrad_engine.llm.recording import Recording, is_recorded
-from textgrad_engine.sent import check_unlinked
 from textgrad_engine.store.files import file_name, inner_folder, unwritable, write_atomically
 from textgrad_engine.store.lines import open_lines
 from textgrad_engine.store.records import FORMAT, dumps, timestamp
+from textgrad_engine.untrusted_files import check_unlinked
 
 
 def append_evaluation(folder: Path, entry: Mapping[str, Any]) -> None:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine.errors import RunError
+from textgrad_engine.file_errors import reason_of
 from textgrad_engine.llm.moving import move
-from textgrad_engine.reasons import reason_of
-from textgrad_engine.sent import check_plain, check_unlinked, content_of
+from textgrad_engine.untrusted_files import check_plain, check_unlinked, content_of
 
 _DEVICE = re.compile(r"(con|prn|aux|nul|(com|lpt)[\d¹²³])(\.|$)", re.IGNORECASE)
 """Names that are devices on Windows, whatever stands behind a dot."""

@@ -13,16 +13,16 @@ from typing import Any, Self
 from textgrad_engine.attributes import attributes_told
 from textgrad_engine.data.paths import check_reach
 from textgrad_engine.errors import RunError
-from textgrad_engine.homes import expanded
 from textgrad_engine.llm.amounts import UNLIMITED, Amount
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.sent import content_of
 from textgrad_engine.store.files import FOLDS, typed, unwritable, write_atomically
 from textgrad_engine.store.lock import Lock, is_locked
 from textgrad_engine.store.reader import Run, others_beside, read_run
 from textgrad_engine.store.records import FORMAT, dumps
 from textgrad_engine.train.parts import OnRecord, Part, Share
 from textgrad_engine.train.pooled import CrossValidation, pooled
+from textgrad_engine.untrusted_files import content_of
+from textgrad_engine.user_paths import expanded
 
 
 @attributes_told

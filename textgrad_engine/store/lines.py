@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from textgrad_engine.llm.lines import append_line
-from textgrad_engine.sent import UNLINKED
 from textgrad_engine.store.calls import canonical_order
 from textgrad_engine.store.files import write_atomically
+from textgrad_engine.untrusted_files import UNLINKED
 
 
 def open_lines(path: Path, flags: int = 0) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.locking import taken, taken_soon
-from textgrad_engine.sent import UNLINKED
+from textgrad_engine.untrusted_files import UNLINKED
 
 LOCK = ".lock"
 """The file that is locked."""

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from textgrad_engine.errors import RunError
+from textgrad_engine.file_errors import reason_of
 from textgrad_engine.llm.answers import COMPARED, Answer
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
-from textgrad_engine.reasons import reason_of
-from textgrad_engine.sent import check_unlinked, content_of
 from textgrad_engine.store.calls import answer_from_json, tool_from_json
 from textgrad_engine.store.paid import Paid, place_of
+from textgrad_engine.untrusted_files import check_unlinked, content_of
 
 Where = tuple[int, int]
 """What a file is numbered as, and the number of the line."""

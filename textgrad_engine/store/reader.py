@@ -11,7 +11,6 @@ from typing import Any
 from textgrad_engine.attributes import attributes_told
 from textgrad_engine.data.paths import check_reach
 from textgrad_engine.errors import RunError
-from textgrad_engine.homes import expanded
 from textgrad_engine.llm.response import Usage, usage_from_json
 from textgrad_engine.store.config_json import config_of, is_of_command
 from textgrad_engine.store.files import FOLDS, read_lines, read_object, typed
@@ -23,6 +22,7 @@ from textgrad_engine.train.events import Evaluated, RunStarted, StepEnded
 from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.settings import NESTED
+from textgrad_engine.user_paths import expanded
 
 
 @attributes_told

@@ -15,7 +15,6 @@ from textgrad_engine.checks import above, at_least, check, finite
 from textgrad_engine.data import DataLoader, Examples
 from textgrad_engine.dispatch import waits
 from textgrad_engine.errors import RunError
-from textgrad_engine.homes import expanded
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.budget import charge
 from textgrad_engine.nn import Module
@@ -33,6 +32,7 @@ from textgrad_engine.train.interrupt import finishing_on_interrupt, interruptibl
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.search import SearchRun
 from textgrad_engine.train.step import StepRun
+from textgrad_engine.user_paths import expanded
 
 _log = logging.getLogger("textgrad_engine.train.trainer")
 
