@@ -17,8 +17,8 @@ from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.model_tables import Endpoint, ModelPrice, Sampling
 from textgrad_engine.cli.optimizer_names import NAMES
+from textgrad_engine.cli.optimizer_parts import Schedule
 from textgrad_engine.cli.optimizers import BaseSettings, settings_for
-from textgrad_engine.cli.parts import Schedule
 from textgrad_engine.cli.settings import Contracts, Metric, OfPrompt
 
 PAGE = (Path(__file__).parents[2] / "docs" / "config.md").read_text(encoding="utf-8")

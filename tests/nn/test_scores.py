@@ -17,7 +17,7 @@ import textgrad_engine as tg
 from textgrad_engine import Variable, nn
 from textgrad_engine.errors import DataError, MalformedResponse, ScoreError
 from textgrad_engine.nn.scores import losses_in
-from textgrad_engine.ops.heard import hearing_parts
+from textgrad_engine.ops.score_parts import hearing_parts
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Objective
 from textgrad_engine.train.grid import is_uniform

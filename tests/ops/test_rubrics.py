@@ -11,7 +11,7 @@ import textgrad_engine as tg
 from textgrad_engine import Variable, fences, func, nn, ops
 from textgrad_engine.errors import MalformedResponse, ScoreError
 from textgrad_engine.llm import Completion, Request
-from textgrad_engine.ops.heard import hearing_parts
+from textgrad_engine.ops.score_parts import hearing_parts
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 

@@ -22,7 +22,7 @@ from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.report import is_page, page_of, page_parts, page_texts
 from textgrad_engine.report.html import element
 from textgrad_engine.report.lineage import step_of
-from textgrad_engine.report.parts import Parts
+from textgrad_engine.report.metric_parts import Parts
 from textgrad_engine.report.slices import Sliced, slices_of
 from textgrad_engine.train import Control, Controls, Evaluation, FrontPoint, TrainResult
 from textgrad_engine.train.events import ParameterChange

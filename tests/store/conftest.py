@@ -10,7 +10,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
-from textgrad_engine.llm import moving
+from textgrad_engine.llm import replace_file
 from textgrad_engine.store import RunFolder
 from textgrad_engine.testing import FunctionModel
 
@@ -58,7 +58,7 @@ def windows_files(monkeypatch: pytest.MonkeyPatch) -> None:
     really_replace, really_unlink = os.replace, os.unlink
     monkeypatch.setattr(os, "replace", replace)
     monkeypatch.setattr(os, "unlink", unlink)
-    monkeypatch.setattr(moving, "_PATIENCE", 0.0)
+    monkeypatch.setattr(replace_file, "_PATIENCE", 0.0)
 
 
 @pytest.fixture(scope="session")

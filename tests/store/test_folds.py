@@ -15,8 +15,8 @@ from textgrad_engine.llm.amounts import UNLIMITED, Amount
 from textgrad_engine.store import FoldsWriter, is_folds, read_folds, read_run, way_on_with, write_folds
 from textgrad_engine.store.lock import is_locked
 from textgrad_engine.testing import simulated_task
+from textgrad_engine.train.fold_parts import OnRecord, Share
 from textgrad_engine.train.folders import folds_folder
-from textgrad_engine.train.parts import OnRecord, Share
 
 
 def test_what_python_made_is_read_as_what_the_command_line_made(tmp_path: Path) -> None:

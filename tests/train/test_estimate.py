@@ -20,7 +20,7 @@ from textgrad_engine.optim.transforms import dedupe, summarise
 from textgrad_engine.testing import FunctionModel, ScriptedModel, simulated_task
 from textgrad_engine.train.estimate import estimate, estimate_parts
 from textgrad_engine.train.estimated import Estimate, a_case
-from textgrad_engine.train.parts import Part
+from textgrad_engine.train.fold_parts import Part
 
 TICKETS = Path(__file__).parent.parent.parent / "examples" / "tickets"
 ROWS = [{"word": f"word {n}", "target": "yes"} for n in range(20)]

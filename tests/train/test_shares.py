@@ -11,7 +11,7 @@ import textgrad_engine as tg
 from textgrad_engine.llm import Usage
 from textgrad_engine.llm.amounts import UNLIMITED, Amount
 from textgrad_engine.llm.reserve import Reserve
-from textgrad_engine.train.parts import OnRecord, Part, Share
+from textgrad_engine.train.fold_parts import OnRecord, Part, Share
 from textgrad_engine.train.shares import fit_parts
 
 PARTS = [Part(name, (), (), ()) for name in ("a", "b", "c", "d")]

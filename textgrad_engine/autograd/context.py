@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from textgrad_engine.autograd.arguments import one_of
-from textgrad_engine.autograd.elsewhere import NotHere
 from textgrad_engine.autograd.graph import FunctionNode, GradientEdge
+from textgrad_engine.autograd.other_libraries import NotHere
 from textgrad_engine.autograd.value import label_of, shape_of
 from textgrad_engine.autograd.variable import Variable
 from textgrad_engine.dispatch import Call

@@ -7,7 +7,7 @@ from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from textgrad_engine.autograd.elsewhere import NAMES, NotHere
+from textgrad_engine.autograd.other_libraries import NAMES, NotHere
 from textgrad_engine.dispatch import Call, note_met
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.plain_values import as_python, is_flag, of_member

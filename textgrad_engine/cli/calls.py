@@ -18,9 +18,9 @@ from textgrad_engine.report.calls import Call, Wanted, call_in_words, render_cal
 from textgrad_engine.report.printing import harmless
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.words import plural
+from textgrad_engine.store.answers_on_record import answer_of
 from textgrad_engine.store.folds import is_folds
 from textgrad_engine.store.paid import Paid, paid_for
-from textgrad_engine.store.played import answer_of
 from textgrad_engine.store.reader import Run, read_run
 
 MOST = 40

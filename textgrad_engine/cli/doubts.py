@@ -12,8 +12,8 @@ from textgrad_engine.cli import runs
 from textgrad_engine.cli.config_data import load_examples
 from textgrad_engine.cli.folds import dealt, part_of
 from textgrad_engine.cli.output import colors, width
+from textgrad_engine.cli.resume_words import how_it_ended
 from textgrad_engine.cli.run_data import check_splits, check_there
-from textgrad_engine.cli.way_on import how_it_ended
 from textgrad_engine.errors import RunError
 from textgrad_engine.report.doubts import doubts_as_json, doubts_in_words
 from textgrad_engine.report.printing import printed, styled

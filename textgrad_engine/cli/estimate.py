@@ -51,7 +51,7 @@ from textgrad_engine.report.words import duration, plural, short
 from textgrad_engine.train.estimate import estimate as estimated
 from textgrad_engine.train.estimate import estimate_parts
 from textgrad_engine.train.estimated import Estimate
-from textgrad_engine.train.parts import Part
+from textgrad_engine.train.fold_parts import Part
 
 _TABLE = 70
 """Columns that the table takes."""

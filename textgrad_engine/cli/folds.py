@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import typer
 
 from textgrad_engine import report
-from textgrad_engine.cli import build, runs, way_on
+from textgrad_engine.cli import build, resume_words, runs
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.folds_shown import folds_as_json, folds_in_a_line, goes_on, write_report
@@ -46,8 +46,8 @@ from textgrad_engine.store import (
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.evaluator import clusters_of
 from textgrad_engine.train.events import current_part
+from textgrad_engine.train.fold_parts import Part
 from textgrad_engine.train.folds import parts_of
-from textgrad_engine.train.parts import Part
 from textgrad_engine.train.shares import fit_parts
 from textgrad_engine.train.splits import clusters_of_equals
 
@@ -314,7 +314,7 @@ def end_folds(path: Path, *, quiet: bool, as_json: bool) -> NoReturn:
         complain(report.folds_in_a_line(found))
         if found.final is not None:
             what = "The prompt to use" if found.use == "final" else "The final prompt, not shown to be better,"
-            complain(f"{what} is in {way_on.best_files(path / 'final', found.final.best)}")
+            complain(f"{what} is in {resume_words.best_files(path / 'final', found.final.best)}")
     if found.status != "finished":
         say(goes_on(folds), quiet or as_json)
     if any(each.shortage for each in found.runs):

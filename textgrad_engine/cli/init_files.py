@@ -14,8 +14,8 @@ from textgrad_engine.cli.init_images import moved
 from textgrad_engine.cli.init_task import Task
 from textgrad_engine.cli.prompt_source import check_no_source
 from textgrad_engine.data.dataset import Subset, ids_of
-from textgrad_engine.data.evenly import split_evenly
 from textgrad_engine.data.paths import missing_file
+from textgrad_engine.data.sized_split import split_evenly
 from textgrad_engine.data.split import members_of
 from textgrad_engine.data.textfile import read_text
 from textgrad_engine.errors import ConfigError, DataError, RunError

@@ -8,8 +8,8 @@ from typing import Any
 
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.output import checking, say
+from textgrad_engine.cli.resume_words import LIMITS
 from textgrad_engine.cli.settings import Budget
-from textgrad_engine.cli.way_on import LIMITS
 from textgrad_engine.llm.recording import Recording
 from textgrad_engine.report.words import plural
 from textgrad_engine.store import Run, kept_calls

@@ -11,8 +11,8 @@ from textgrad_engine.cli import runs
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import load_examples
 from textgrad_engine.cli.folds import dealt, dealt_as_before, part_of
+from textgrad_engine.cli.resume_words import how_it_ended
 from textgrad_engine.cli.run_data import check_splits, check_there
-from textgrad_engine.cli.way_on import how_it_ended
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.report.slices import Split

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Discriminator, Field, PrivateAttr, Tag, Validat
 from textgrad_engine.autograd import Variable
 from textgrad_engine.callables import signature_of
 from textgrad_engine.cli.optimizer_names import NAMES
-from textgrad_engine.cli.parts import Schedule, Transforms, transforms_of
+from textgrad_engine.cli.optimizer_parts import Schedule, Transforms, transforms_of
 from textgrad_engine.cli.settings import Contracts, OfPrompt, Section
 from textgrad_engine.cli.user_code import is_spec
 from textgrad_engine.optim.beam_search import BeamSearch

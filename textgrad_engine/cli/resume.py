@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from textgrad_engine.cli import run_data, runs, way_on
+from textgrad_engine.cli import resume_words, run_data, runs
 from textgrad_engine.cli.folds import carry_out_folds, check_as_before, end_folds, first_of, parts_for
 from textgrad_engine.cli.folds_shown import folds_as_json, folds_in_a_line
 from textgrad_engine.cli.options import (
@@ -135,7 +135,7 @@ def _unfinished(run: Path, *, limited: bool, quiet: bool, as_json: bool) -> tupl
         and (result := found.result) is not None
         and (found.finished or (result.kept_short and not limited))
     ):
-        how = _shown_by(run) if found.finished else way_on.goes_on(found)
+        how = _shown_by(run) if found.finished else resume_words.goes_on(found)
         line = run_in_a_line(found, result)
         _leave(run, how, line, lambda: run_as_json(found, result), quiet=quiet, as_json=as_json)
     if (whole_run := whole_of(run)) is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from textgrad_engine import report
-from textgrad_engine.cli import run_data, way_on
+from textgrad_engine.cli import resume_words, run_data
 from textgrad_engine.cli.output import FAILED, colors, width, write, write_json
 from textgrad_engine.llm.money import cost
 from textgrad_engine.llm.response import Usage
@@ -37,9 +37,9 @@ def show_run(run: Run, title: str, *, as_json: bool) -> None:
         complain(f"note: {note}")
     if run.result is None:
         if as_json:
-            write_json({"run": title, **unfinished_as_json(run), **way_on.as_json(run)})
+            write_json({"run": title, **unfinished_as_json(run), **resume_words.as_json(run)})
         else:
-            remark = "" if run.locked else way_on.goes_on(run)
+            remark = "" if run.locked else resume_words.goes_on(run)
             write(report.render_unfinished(run, remark=remark, width=width(), color=colors()))
         raise typer.Exit(FAILED)
     if as_json:
@@ -47,7 +47,7 @@ def show_run(run: Run, title: str, *, as_json: bool) -> None:
         return
     write_run(run, run.result, title)
     if not run.finished and not run.locked:
-        complain(way_on.goes_on(run))
+        complain(resume_words.goes_on(run))
 
 
 def write_run(run: Run, result: TrainResult, title: str) -> None:
@@ -103,4 +103,4 @@ def run_as_json(run: Run, result: TrainResult) -> dict[str, Any]:
         result: what it found.
     """
     openings, tools = run_data.openings(run), report.tools_of(run.tools())
-    return report.as_json(result, openings, before=run.looks_before, tools=tools) | way_on.as_json(run)
+    return report.as_json(result, openings, before=run.looks_before, tools=tools) | resume_words.as_json(run)

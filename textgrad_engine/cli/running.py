@@ -14,7 +14,7 @@ import typer
 
 from textgrad_engine import report
 from textgrad_engine.autograd import Variable
-from textgrad_engine.cli import build, runs, way_on
+from textgrad_engine.cli import build, resume_words, runs
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
 from textgrad_engine.cli.foresight import early_end, foreseen, shared_with_controls
@@ -172,12 +172,12 @@ def end(result: TrainResult, folder: RunFolder, *, quiet: bool, as_json: bool) -
         write(run_in_a_line(run, result))
     else:
         write_run(run, result, str(path))
-        complain(f"\n{report.one_line(result)}\nThe best prompt is in {way_on.best_files(path, result.best)}")
+        complain(f"\n{report.one_line(result)}\nThe best prompt is in {resume_words.best_files(path, result.best)}")
     if resumed is not None:
         as_before = [f"The run in {path} is as it was before."]
         say("\n".join(as_before if result.shortage else resumed.in_words(result, path)), quiet or as_json)
     if not run.finished and not result.shortage:
-        say("\n".join([*(f"note: {note}" for note in run.notes), way_on.goes_on(run)]), quiet or as_json)
+        say("\n".join([*(f"note: {note}" for note in run.notes), resume_words.goes_on(run)]), quiet or as_json)
     raise typer.Exit(WRONG if result.shortage else CODES[result.status])
 
 
@@ -205,9 +205,9 @@ def saying_what_is_left(path: Path) -> Iterator[None]:
     except CommandFailed:
         raise
     except (Exception, SystemExit) as error:
-        if way_on.begun(path):
-            error.add_note(way_on.left_in(path))
+        if resume_words.begun(path):
+            error.add_note(resume_words.left_in(path))
         raise
     except KeyboardInterrupt as error:
-        error.add_note(way_on.left_in(path))
+        error.add_note(resume_words.left_in(path))
         raise

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from textgrad_engine import report
-from textgrad_engine.cli import completion, way_on
+from textgrad_engine.cli import completion, resume_words
 from textgrad_engine.cli.folds_shown import show_folds
 from textgrad_engine.cli.options import ByColumn, FrontNumber, Json, RunPath
 from textgrad_engine.cli.output import (
@@ -196,7 +196,7 @@ def _what_says_it(path: Path, asked: _Asked, *, as_json: bool) -> Callable[[], N
         return _of_front(run, asked.front, asked.parameter, as_json=as_json)
     if not asked.explains:
         return functools.partial(show_run, run, str(path), as_json=as_json)
-    ended = way_on.how_it_ended(run)
+    ended = resume_words.how_it_ended(run)
     if run.result is None and not run.seed:
         raise RunError(f"{path} has no lines and no steps, as the run {ended} before its texts were noted")
     body, shown = _explained(run.result or so_far(run), asked)

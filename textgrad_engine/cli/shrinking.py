@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.cli import build, run_data, runs, way_on
+from textgrad_engine.cli import build, resume_words, run_data, runs
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import check_columns, load_examples
 from textgrad_engine.cli.contracts import make_contracts
@@ -71,7 +71,9 @@ def checked(
     """
     run = read_folds(path).final() if is_folds(path) else read_run(path)
     if run.result is None:
-        raise RunError(f"{path} has no result, as the run {way_on.how_it_ended(run)}; only finished runs can be shrunk")
+        raise RunError(
+            f"{path} has no result, as the run {resume_words.how_it_ended(run)}; only finished runs can be shrunk"
+        )
     config = runs.config_of(run, run.best)
     budget = config.budget.model_copy(update=limits_of(*limits).model_dump(exclude_none=True))
     config = runs.changed(config, model=model, judge=judge, base_url=base_url, price=price_of(price), limits=budget)

@@ -17,7 +17,7 @@ from textgrad_engine.file_errors import reason_of
 from textgrad_engine.llm import cacheforks
 from textgrad_engine.llm.cacheowners import is_gone
 from textgrad_engine.llm.cacheschema import SCHEMA, refuse_foreign
-from textgrad_engine.llm.moving import move
+from textgrad_engine.llm.replace_file import move
 
 T = TypeVar("T")
 Claim = tuple[Literal["hit", "lead", "wait"], str | None]

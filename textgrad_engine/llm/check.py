@@ -17,7 +17,6 @@ from textgrad_engine.errors import (
     TruncatedResponse,
     UnsendableRequest,
 )
-from textgrad_engine.llm.called import problem_of
 from textgrad_engine.llm.charged import is_estimated, mark
 from textgrad_engine.llm.content import thoughts_in
 from textgrad_engine.llm.listening import void
@@ -27,6 +26,7 @@ from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage, impossible_in
 from textgrad_engine.llm.usage import asks_others
+from textgrad_engine.llm.wire_tool_calls import problem_of
 from textgrad_engine.wording import with_article
 
 MAX_TEXT = 5_000_000

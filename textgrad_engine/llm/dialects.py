@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from textgrad_engine.errors import AuthenticationFailed, BadRequest, ContextOverflow, ServerFailed
-from textgrad_engine.llm.called import are_broken
 from textgrad_engine.llm.request import GenerateConfig
+from textgrad_engine.llm.wire_tool_calls import are_broken
 
 _log = logging.getLogger("textgrad_engine.llm.dialects")
 

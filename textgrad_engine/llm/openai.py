@@ -27,11 +27,9 @@ from textgrad_engine.keys import HIDDEN
 from textgrad_engine.llm import dialects, failures, inwords, responses, wire
 from textgrad_engine.llm.address import DEFAULT_BASE_URL, checked_host
 from textgrad_engine.llm.apis import WIRES, Api
-from textgrad_engine.llm.called import tell_of_unread
 from textgrad_engine.llm.charged import is_estimated, mark
 from textgrad_engine.llm.clients import Clients
 from textgrad_engine.llm.context import checked_context
-from textgrad_engine.llm.cut import was_cut
 from textgrad_engine.llm.dialects import Dialect
 from textgrad_engine.llm.formed import ignores_format, is_wrapped, read_in_words, without_wrapping
 from textgrad_engine.llm.headers import Headers, check_headers, concealed_headers, plain, secrets_in
@@ -42,9 +40,11 @@ from textgrad_engine.llm.rates import tell
 from textgrad_engine.llm.redact import conceal_frames, concealed, is_secret, without_password, without_secret
 from textgrad_engine.llm.request import GenerateConfig, Request, config_from, unsendable
 from textgrad_engine.llm.response import Completion, Price
+from textgrad_engine.llm.silent_truncation import was_cut
 from textgrad_engine.llm.stream import are_events, in_one_part, without_end
 from textgrad_engine.llm.transport import REFUSE_REQUESTS
 from textgrad_engine.llm.vocabulary import settled
+from textgrad_engine.llm.wire_tool_calls import tell_of_unread
 from textgrad_engine.signed import unsigned
 
 _JSON = {"Content-Type": "application/json"}

@@ -111,7 +111,7 @@ def check_stop() -> None:
 def note_if_direct(error: BudgetExceeded | Stopped) -> None:
     """Note a call that is not sent where code of the user's own awaits it: in a loop of its own, or in a tool.
 
-    Other calls are those of operations, and are noted where their values are read (`dispatch.met`).
+    Other calls are those of operations, and are noted where their values are read (`dispatch.endings`).
     """
     from textgrad_engine.llm.usage import call_tool  # what only reads a run loads no usage
 

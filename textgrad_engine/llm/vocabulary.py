@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 
 from textgrad_engine.llm import loops
 from textgrad_engine.llm.loading import loading
-from textgrad_engine.llm.moving import move
+from textgrad_engine.llm.replace_file import move
 from textgrad_engine.llm.transport import is_loopback, is_refused
 
 NO_FETCH = "TEXTGRAD_ENGINE_NO_FETCH"

@@ -17,9 +17,9 @@ from textgrad_engine.dispatch import Scope, aside
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.covered import cover, put, take_out, uncover, was_buffer
-from textgrad_engine.nn.elsewhere import ELSEWHERE
 from textgrad_engine.nn.module_hooks import WithKwargs, register
 from textgrad_engine.nn.names import check_name, check_seen, dotted, each_once, walk
+from textgrad_engine.nn.other_libraries import ELSEWHERE
 from textgrad_engine.nn.overlooked import tell_of_overlooked
 from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.nn.replaced import REPLACED, in_this_call, replacing

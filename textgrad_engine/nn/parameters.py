@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Self, overload
 
 from textgrad_engine.checks import check
-from textgrad_engine.nn.held import Held, Listed, Named
+from textgrad_engine.nn.container_methods import Held, Listed, Named
 from textgrad_engine.nn.module import Module
 from textgrad_engine.nn.names import check_name
 from textgrad_engine.nn.parameter import Parameter

@@ -19,8 +19,8 @@ from textgrad_engine.ops.endless import warn_of_endless
 from textgrad_engine.ops.evaluators import outputs_in_words, written
 from textgrad_engine.ops.extract import check_part, extract, last_match
 from textgrad_engine.ops.field import check_path, field
-from textgrad_engine.ops.heard import HEARD
 from textgrad_engine.ops.pass_on import Compute
+from textgrad_engine.ops.score_parts import HEARD
 from textgrad_engine.ops.weighted import weighted_mean
 from textgrad_engine.plain_values import is_number, plain
 from textgrad_engine.wording import told

@@ -19,7 +19,6 @@ from textgrad_engine.ops.asking import completion_of
 from textgrad_engine.ops.criteria import Criterion, criteria_of, full_marks, numbered, score_of, written
 from textgrad_engine.ops.entries import each_entry
 from textgrad_engine.ops.evaluators import Evaluator, beside_other, in_digits, refuse_several_outputs, roles_of
-from textgrad_engine.ops.heard import HEARD
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.json_answers import object_schema
 from textgrad_engine.ops.judges import of_batch
@@ -27,6 +26,7 @@ from textgrad_engine.ops.material import as_texts, beside, shown, shown_inputs
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered
 from textgrad_engine.ops.model_call import ChatCompletion
 from textgrad_engine.ops.pass_on import Compute, share_of_edit
+from textgrad_engine.ops.score_parts import HEARD
 from textgrad_engine.ops.scores import Reduction, reduced
 from textgrad_engine.ops.sizes import common_size, size_of
 
@@ -229,7 +229,7 @@ def checked_by(
 ) -> tuple[Variable, Variable]:
     """As `rubric`, with settings of `rubric_settings`; `of_all` are the criteria where all examples have the same.
 
-    Each of these is then a part of the score, for who wants to know (`ops.heard`).
+    Each of these is then a part of the score, for who wants to know (`ops.score_parts`).
     """
     refuse_several_outputs(prediction)
     target, inputs = beside((prediction,), target, inputs)

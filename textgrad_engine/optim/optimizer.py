@@ -19,8 +19,8 @@ from textgrad_engine.checks import check
 from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.change import Change
-from textgrad_engine.optim.elsewhere import ELSEWHERE
 from textgrad_engine.optim.noted import Before, check_heard, check_written, note
+from textgrad_engine.optim.other_libraries import ELSEWHERE
 from textgrad_engine.optim.param_groups import (
     given_as,
     groups_of,
@@ -66,7 +66,7 @@ class Optimizer:
         changes: what the last step did to each parameter that had feedback.
         candidates: how many texts a step takes the best of. Where it is more than one, `step` is given what scores
             them: an `Objective`, which runs each on a few training examples.
-        to_the_end: whether a Trainer and a search go on where nothing better can be shown (`optim.search.top`).
+        to_the_end: whether a Trainer and a search go on where nothing better can be shown (`optim.search.ceiling`).
 
     Example:
         >>> class Append(Optimizer):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.llm.money import money
 from textgrad_engine.report.beside import Beside, Side, Texts
+from textgrad_engine.report.metric_parts import Parts, parts_table, parts_within
 from textgrad_engine.report.pairing import Pairing
-from textgrad_engine.report.parts import Parts, parts_table, parts_within
 from textgrad_engine.report.printing import fitted, hanging, indented, open_table, padded, printed, styled, unwrapped
 from textgrad_engine.report.view import measured, said
 from textgrad_engine.report.words import capital, count, duration, plural

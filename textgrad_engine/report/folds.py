@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.llm.money import cost
 from textgrad_engine.report.document import evaluation_as_json, finite, floors_as_json, usage_as_json
+from textgrad_engine.report.metric_parts import Parts, parts_table, parts_within
 from textgrad_engine.report.notes import looked_at_before
-from textgrad_engine.report.parts import Parts, parts_table, parts_within
 from textgrad_engine.report.printing import fitted, hanging, indented, open_table, padded, printed, sentences, styled
 from textgrad_engine.report.view import measured, remark_on, said
 from textgrad_engine.report.words import capital, count, duration, interval, plural, score

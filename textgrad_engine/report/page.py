@@ -11,6 +11,7 @@ from textgrad_engine.llm.money import money
 from textgrad_engine.report.figures import scatter
 from textgrad_engine.report.front import front_within
 from textgrad_engine.report.html import GENERATOR, Inside, Markup, data, element, joined
+from textgrad_engine.report.metric_parts import parts_of_result
 from textgrad_engine.report.page_parts import (
     SIMULATED,
     again,
@@ -26,7 +27,6 @@ from textgrad_engine.report.page_parts import (
 )
 from textgrad_engine.report.page_texts import SHOWN_ITEMS, name_of, said, steps
 from textgrad_engine.report.pairing import setting
-from textgrad_engine.report.parts import parts_of_result
 from textgrad_engine.report.slices import Sliced
 from textgrad_engine.report.tools import ToolRow, tools_of
 from textgrad_engine.report.unfinished import so_far

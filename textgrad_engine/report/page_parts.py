@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from textgrad_engine.report.figures import Axis, axis_row, interval_row
 from textgrad_engine.report.html import Inside, Markup, data, document, element, joined
+from textgrad_engine.report.metric_parts import Parts, parts_title
 from textgrad_engine.report.page_texts import SHOWN_NAME, changes, name_of
 from textgrad_engine.report.pairing import setting_in
-from textgrad_engine.report.parts import Parts, parts_title
 from textgrad_engine.report.slices import Sliced, slices_in_words
 from textgrad_engine.report.toml import as_toml
 from textgrad_engine.report.view import ParameterView, size

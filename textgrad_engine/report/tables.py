@@ -10,7 +10,7 @@ from textgrad_engine.report.difference import diff_of
 from textgrad_engine.report.difference_tables import changes_table, tells_of_show
 from textgrad_engine.report.doubts import note_of
 from textgrad_engine.report.front import Front, front_within
-from textgrad_engine.report.parts import parts_of_result, parts_table
+from textgrad_engine.report.metric_parts import parts_of_result, parts_table
 from textgrad_engine.report.printing import (
     fitted,
     group,

@@ -15,7 +15,7 @@ from typing import Any
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.file_errors import reason_of
-from textgrad_engine.llm.moving import move
+from textgrad_engine.llm.replace_file import move
 from textgrad_engine.untrusted_files import check_plain, check_unlinked, content_of
 
 _DEVICE = re.compile(r"(con|prn|aux|nul|(com|lpt)[\d¹²³])(\.|$)", re.IGNORECASE)

@@ -15,11 +15,11 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.llm.playback import Playback
 from textgrad_engine.llm.redact import redacted, secrets_named
 from textgrad_engine.llm.taped import playing
+from textgrad_engine.store.answers_on_record import answer_of, in_order, phase_of, tools_of, when
 from textgrad_engine.store.cut import time_is_up
 from textgrad_engine.store.files import read_lines
 from textgrad_engine.store.lock import check_unlocked
 from textgrad_engine.store.paid import OnRecord, Paid, paid_for
-from textgrad_engine.store.played import answer_of, in_order, phase_of, tools_of, when
 from textgrad_engine.store.reader import Run
 from textgrad_engine.store.records import dumps, event_from_json, result_to_json
 from textgrad_engine.train import TrainResult

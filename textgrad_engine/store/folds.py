@@ -19,7 +19,7 @@ from textgrad_engine.store.files import FOLDS, typed, unwritable, write_atomical
 from textgrad_engine.store.lock import Lock, is_locked
 from textgrad_engine.store.reader import Run, others_beside, read_run
 from textgrad_engine.store.records import FORMAT, dumps
-from textgrad_engine.train.parts import OnRecord, Part, Share
+from textgrad_engine.train.fold_parts import OnRecord, Part, Share
 from textgrad_engine.train.pooled import CrossValidation, pooled
 from textgrad_engine.untrusted_files import content_of
 from textgrad_engine.user_paths import expanded

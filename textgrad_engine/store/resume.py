@@ -10,10 +10,11 @@ from typing import Any
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.answers import Answer
-from textgrad_engine.llm.moving import move
+from textgrad_engine.llm.replace_file import move
 from textgrad_engine.llm.reserve import UNTESTED, LastTest, Part
 from textgrad_engine.llm.resume import Resumption, is_answer
 from textgrad_engine.llm.tools_on_record import ToolOnRecord
+from textgrad_engine.store.answers_on_record import When, Where, answer_of, in_order, phase_of, tools_of, when
 from textgrad_engine.store.cut import (
     begun_with,
     drawn,
@@ -24,9 +25,8 @@ from textgrad_engine.store.cut import (
     whole_phases,
 )
 from textgrad_engine.store.files import read_lines, typed, whole_of, write_atomically
-from textgrad_engine.store.looks import RunTests, merged
+from textgrad_engine.store.looks_at_test import RunTests, merged
 from textgrad_engine.store.paid import ASIDE, OnRecord, aside, identity_of, numbers_aside, paid_for
-from textgrad_engine.store.played import When, Where, answer_of, in_order, phase_of, tools_of, when
 from textgrad_engine.store.reader import Run, read_run
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.events import PhaseStarted, RunStarted, current_phase

@@ -19,7 +19,7 @@ from textgrad_engine.llm.places import numbering_places
 from textgrad_engine.llm.stop import Stop, stops_around
 from textgrad_engine.nn.metric_functions import Score
 from textgrad_engine.nn.side_by_side import side_by_side
-from textgrad_engine.ops.heard import hearing_parts
+from textgrad_engine.ops.score_parts import hearing_parts
 from textgrad_engine.train.prediction import as_prediction
 from textgrad_engine.train.scale import as_score
 from textgrad_engine.train.waits import Look

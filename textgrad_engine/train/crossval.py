@@ -33,11 +33,11 @@ from textgrad_engine.nn import Module
 from textgrad_engine.optim import Optimizer
 from textgrad_engine.train.evaluator import clusters_of
 from textgrad_engine.train.fields import check_examples
+from textgrad_engine.train.fold_parts import Part
 from textgrad_engine.train.folders import folds_folder
 from textgrad_engine.train.folds import parts_of
 from textgrad_engine.train.hearing import require_notes
 from textgrad_engine.train.interrupt import interruptible
-from textgrad_engine.train.parts import Part
 from textgrad_engine.train.pooled import CrossValidation, pooled
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.shares import fit_parts

@@ -50,13 +50,13 @@ from textgrad_engine.train.estimated import (
     typical,
     unit_of,
 )
-from textgrad_engine.train.given import check_parts, sets_of
+from textgrad_engine.train.fold_parts import Part
 from textgrad_engine.train.guarded import Guarded
 from textgrad_engine.train.guards import guarded_by
-from textgrad_engine.train.parts import Part
 from textgrad_engine.train.proving import MOST_EDITS
 from textgrad_engine.train.targets import target_fields
 from textgrad_engine.train.trainer import Trainer
+from textgrad_engine.train.trainer_checks import check_parts, sets_of
 
 SAMPLE = 8
 """Examples that are put through."""

@@ -26,7 +26,7 @@ from textgrad_engine.optim import Optimizer
 from textgrad_engine.optim.proposers.unaided import MOST_SHOWN
 from textgrad_engine.optim.search.volume import Range
 from textgrad_engine.optim.settings import most_tokens
-from textgrad_engine.train.least import least
+from textgrad_engine.train.minimal_instance import least
 from textgrad_engine.train.rehearsal import rehearsal
 
 ANSWER_TOKENS = {"forward": (1, 4), "judge": (8, 120), "backward": (6, 120), "optimizer": (4, 600)}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from textgrad_engine.train.events import Callback
 
 if TYPE_CHECKING:
-    from textgrad_engine.train.parts import FoldsFolder
+    from textgrad_engine.train.fold_parts import FoldsFolder
     from textgrad_engine.train.result import TrainResult
 
 

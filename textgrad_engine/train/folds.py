@@ -8,7 +8,7 @@ from typing import Any
 
 from textgrad_engine.data.dataset import Subset
 from textgrad_engine.train.evaluator import clusters_of
-from textgrad_engine.train.parts import Part, Rows
+from textgrad_engine.train.fold_parts import Part, Rows
 from textgrad_engine.train.splits import equals
 
 

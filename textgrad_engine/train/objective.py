@@ -24,6 +24,7 @@ from textgrad_engine.train.digest import digest_of
 from textgrad_engine.train.doubtful import Answered
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.evaluator import Scored, clusters_of, evaluation_of, refuse_if_mostly_lost
+from textgrad_engine.train.feedback_reach import Reach
 from textgrad_engine.train.fields import check_examples
 from textgrad_engine.train.findings import Findings, OnGuarded
 from textgrad_engine.train.grid import Row
@@ -34,7 +35,6 @@ from textgrad_engine.train.leaves import check_texts, leaves_of, named_in
 from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.nearness import Nearness
 from textgrad_engine.train.passes import go_backward, none_reached
-from textgrad_engine.train.reach import Reach
 from textgrad_engine.train.reruns import Worse, still_worse
 from textgrad_engine.train.scale import scale_of
 from textgrad_engine.train.splits import clusters_of_equals

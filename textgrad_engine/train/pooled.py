@@ -11,8 +11,8 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.train.comparison import Comparison, compared, score_changes
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.events import Status
+from textgrad_engine.train.fold_parts import Part
 from textgrad_engine.train.metric_scores import MetricScores
-from textgrad_engine.train.parts import Part
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.scores import ALIKE
 from textgrad_engine.train.standing import Standing, missed_in_words

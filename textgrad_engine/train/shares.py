@@ -19,7 +19,7 @@ from textgrad_engine.llm.budget import budgets_around, limited
 from textgrad_engine.llm.reserve import Reserve
 from textgrad_engine.scoped import setting
 from textgrad_engine.train.events import current_part
-from textgrad_engine.train.parts import FoldsFolder, OnRecord, Part, Share, amount_of
+from textgrad_engine.train.fold_parts import FoldsFolder, OnRecord, Part, Share, amount_of
 from textgrad_engine.train.result import TrainResult
 
 

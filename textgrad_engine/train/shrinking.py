@@ -25,13 +25,13 @@ from textgrad_engine.optim.search.race import KEEP
 from textgrad_engine.optim.search.threshold import MOST_STEPS
 from textgrad_engine.optim.shrink import shrink as leave_out
 from textgrad_engine.optim.texts import texts_now, write_texts
-from textgrad_engine.train.asgood import ERROR, MOST_ASKED, MOST_FRESH, AsGood, usual_margin
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.fields import check_examples
 from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.interrupt import interruptible, stopping_on_interrupt
+from textgrad_engine.train.noninferiority import ERROR, MOST_ASKED, MOST_FRESH, AsGood, usual_margin
 from textgrad_engine.train.objective import Objective
 from textgrad_engine.train.shorter import MOST_LOOKS, ShorterTexts, most_searched
 
@@ -136,8 +136,8 @@ def shrink(
     is measured before that, and an example that got worse is looked at again (`train.shorter`). Several texts are
     shrunk one after the other.
 
-    What is found is shown to be as good by answers that chose nothing (`train.asgood`): the text that was put together,
-    and the shortest; the first text of these that is not shown ends it with what was shown before.
+    What is found is shown to be as good by answers that chose nothing (`train.noninferiority`): the text that was put
+    together, and the shortest; the first text of these that is not shown ends it with what was shown before.
 
     Of simulated prompts of 150 lines, of which 7 matter, 96 examples leave these 7 after some 800 calls; after 2,200
     where 2 answers of 100 go wrong by themselves, and 3,400 where 10 do. A line that makes all answers better, and that
@@ -159,8 +159,8 @@ def shrink(
             is no slip; above 0.5. It also stays where the mean of all is worse with 97.5%.
         margin: the short texts stay only where the mean is shown to be lower by less than this, as a share of the
             scores' scale, in answers that chose nothing; of runs with texts that are worse by that, 5% take them
-            (`train.asgood`). None is 0.05, or 6 of the examples where there are fewer than 120; of fewer than 24 it
-            is 0.25, or, of fewer than 11, what is shown where none of them loses.
+            (`train.noninferiority`). None is 0.05, or 6 of the examples where there are fewer than 120; of fewer than
+            24 it is 0.25, or, of fewer than 11, what is shown where none of them loses.
         allowance: at most so many examples in a race; None for all.
         max_tries: at most so many races for each text; None sets no limit.
         lanes: so many races at a time. The result is the same; some races turn out not to have been needed.

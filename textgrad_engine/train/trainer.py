@@ -26,12 +26,12 @@ from textgrad_engine.optim.search.searcher import Searcher
 from textgrad_engine.optim.texts import write_texts
 from textgrad_engine.train.events import Callback
 from textgrad_engine.train.folders import run_folder
-from textgrad_engine.train.given import check_given, checked_callbacks, missing_told, sets_of
 from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.interrupt import finishing_on_interrupt, interruptible
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.search import SearchRun
 from textgrad_engine.train.step import StepRun
+from textgrad_engine.train.trainer_checks import check_given, checked_callbacks, missing_told, sets_of
 from textgrad_engine.user_paths import expanded
 
 _log = logging.getLogger("textgrad_engine.train.trainer")

@@ -15,7 +15,7 @@ def next_of_nothing():
 def test_a_stop_iteration_ends_the_wait(in_turn):
     """It cannot leave a coroutine, and a future that is told of one never ends."""
     with pytest.raises(
-        RuntimeError, match=r"test_aside\.py:\d+: next\(\) found nothing; give next\(\) a default"
+        RuntimeError, match=r"test_to_thread\.py:\d+: next\(\) found nothing; give next\(\) a default"
     ) as told:
         asyncio.run(asyncio.wait_for(aside(next_of_nothing, in_turn=in_turn), 60))
     assert isinstance(told.value.__cause__, StopIteration)

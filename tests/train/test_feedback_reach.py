@@ -38,7 +38,10 @@ class Chain(nn.Module):
 
 def told(program: nn.Module, make: Any, caplog: pytest.LogCaptureFixture) -> list[str]:
     rows = [{"word": word, "target": "yes"} for word in "abcdefgh"]
-    with caplog.at_level(logging.WARNING, "textgrad_engine.train.reach"), tg.use_models(forward=FunctionModel(answers)):
+    with (
+        caplog.at_level(logging.WARNING, "textgrad_engine.train.reach"),
+        tg.use_models(forward=FunctionModel(answers)),
+    ):
         tg.Trainer(max_epochs=2, batch_size=2, max_steps=3).fit(program, nn.ExactMatch(), make, rows[:4], rows[4:])
     return [record.getMessage() for record in caplog.records if record.name == "textgrad_engine.train.reach"]
 

@@ -1,7 +1,7 @@
 import pytest
 
 from textgrad_engine.llm import Message, Request, Usage
-from textgrad_engine.llm.cut import was_cut
+from textgrad_engine.llm.silent_truncation import was_cut
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from textgrad_engine.cli import build
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_file import load_config
-from textgrad_engine.cli.parts import transforms_of
+from textgrad_engine.cli.optimizer_parts import transforms_of
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.optim.transforms import cap, chain, cluster, dedupe, newest_first, summarise, worst_first
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from textgrad_engine.llm import moving
+from textgrad_engine.llm import replace_file
 
 
 def held(number: int) -> PermissionError:
@@ -21,7 +21,7 @@ def held(number: int) -> PermissionError:
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that were waited, without waiting."""
     found: list[float] = []
-    monkeypatch.setattr(moving.time, "sleep", found.append)
+    monkeypatch.setattr(replace_file.time, "sleep", found.append)
     return found
 
 
@@ -45,7 +45,7 @@ def test_a_file_that_is_open_for_a_moment_is_waited_for(
     (tmp_path / "new").write_text("new", encoding="utf-8")
     (tmp_path / "old").write_text("old", encoding="utf-8")
     refusing(monkeypatch, held(number), held(number))
-    moving.move(tmp_path / "new", tmp_path / "old")
+    replace_file.move(tmp_path / "new", tmp_path / "old")
     assert (tmp_path / "old").read_text(encoding="utf-8") == "new"
     assert len(waits) == 2
 
@@ -54,7 +54,7 @@ def test_it_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.Monke
     """Whoever keeps the file open is named by the system's own words."""
     refusing(monkeypatch, *[held(32)] * 1000)
     with pytest.raises(PermissionError, match="used by another process"):
-        moving.move(tmp_path / "new", tmp_path / "old")
+        replace_file.move(tmp_path / "new", tmp_path / "old")
     assert 2.0 <= sum(waits) <= 2.5
 
 
@@ -62,5 +62,5 @@ def test_any_other_refusal_is_final(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Nobody gets a right to write by waiting."""
     refusing(monkeypatch, PermissionError(13, "Permission denied"))
     with pytest.raises(PermissionError):
-        moving.move(tmp_path / "new", tmp_path / "old")
+        replace_file.move(tmp_path / "new", tmp_path / "old")
     assert waits == []

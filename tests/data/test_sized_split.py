@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.data import Subset, random_split
-from textgrad_engine.data.evenly import LARGE, split_evenly
+from textgrad_engine.data.sized_split import LARGE, split_evenly
 
 SHARES = [0.3, 0.3, 0.4]
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from textgrad_engine.llm.reserve import Part
-from textgrad_engine.store.played import Where
+from textgrad_engine.store.answers_on_record import Where
 
 
 class RunTests:

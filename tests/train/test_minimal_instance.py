@@ -5,7 +5,7 @@ from pydantic import BaseModel, Field
 
 from textgrad_engine.llm import ResponseFormat
 from textgrad_engine.llm.schema import schema_problem
-from textgrad_engine.train.least import least
+from textgrad_engine.train.minimal_instance import least
 
 
 class Inner(BaseModel):

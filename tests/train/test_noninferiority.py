@@ -18,8 +18,8 @@ from textgrad_engine.llm import Request
 from textgrad_engine.report.shrunk import render_shrunk
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import shrink, shrinking
-from textgrad_engine.train.asgood import ERROR, FEWEST_FRESH, MOST_FRESH, AsGood, usual_margin
 from textgrad_engine.train.margin import shown_margin
+from textgrad_engine.train.noninferiority import ERROR, FEWEST_FRESH, MOST_FRESH, AsGood, usual_margin
 from textgrad_engine.train.objective import Objective
 from textgrad_engine.train.shorter import ShorterTexts
 
