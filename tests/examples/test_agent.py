@@ -44,10 +44,3 @@ def test_a_search_finds_both_too(example: dict[str, Any]) -> None:
         metric = nn.Metric(example["score"], "the number alone")
         result = tg.Trainer().fit(program, metric, optim.PatchSearch(program.parameters()), rows[:12], rows[12:])
     assert result.best_val.mean == 1
-
-
-def test_a_model_that_nothing_answers_to_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flag for a live model is used, not ignored."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--model", "nobody/nothing"])
-    with pytest.raises(SystemExit, match=r"^error: .*nobody/nothing"):
-        runpy.run_path(str(SCRIPT), run_name="__main__")

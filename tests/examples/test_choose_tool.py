@@ -22,10 +22,3 @@ def test_descriptions_learn_what_their_tools_are_for(
     calls = json.loads(next(line for line in shown.split("\n") if line.startswith("Calls: ")).removeprefix("Calls: "))
     assert calls["backward"] == 18  # one for each wrong call, about all four descriptions
     assert "A simulated model answered" in shown
-
-
-def test_a_model_that_nothing_answers_to_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flag for a live model is used, not ignored."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--model", "nobody/nothing"])
-    with pytest.raises(SystemExit, match=r"^error: .*nobody/nothing"):
-        runpy.run_path(str(SCRIPT), run_name="__main__")

@@ -82,13 +82,6 @@ def test_the_script_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     assert max(map(len, shown.split("\n"))) <= 80
 
 
-def test_a_model_that_nothing_answers_to_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flag for a live model is used, not ignored."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--model", "nobody/nothing"])
-    with pytest.raises(SystemExit, match=r"^error: .*nobody/nothing"):
-        runpy.run_path(str(SCRIPT), run_name="__main__")
-
-
 def test_it_is_thirty_lines() -> None:
     """The class, as the documentation promises."""
     lines = SCRIPT.read_text(encoding="utf-8").split("\n")

@@ -50,11 +50,3 @@ def test_each_half_of_the_loss_speaks_for_itself(example: dict[str, Any]) -> Non
         program.zero_grad()
         loss.discreet(program(query=row["query"])["request"], inputs={"private": row["private"]}).backward()
     assert [len(each.grad) for each in program.parameters()] == [1, 0]
-
-
-def test_a_model_that_nothing_answers_to_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flags for live models are used, not ignored."""
-    for flag in ("--model", "--outside"):
-        monkeypatch.setattr(sys, "argv", [str(SCRIPT), flag, "nobody/nothing"])
-        with pytest.raises(SystemExit, match=r"^error: .*nobody/nothing"):
-            runpy.run_path(str(SCRIPT), run_name="__main__")

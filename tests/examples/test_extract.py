@@ -52,10 +52,3 @@ def test_a_date_in_another_form_is_half_right(said: str, score: float, example: 
     found, words = example["same_day"](said, "2026-07-05")
     assert found == score
     assert ("2026-07-05" in words) == (score < 1)
-
-
-def test_a_model_that_nothing_answers_to_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flag for a live model is used, not ignored."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--model", "nobody/nothing"])
-    with pytest.raises(SystemExit, match=r"^error: .*nobody/nothing"):
-        runpy.run_path(str(SCRIPT), run_name="__main__")

@@ -50,10 +50,3 @@ def test_minibatches_have_as_many_of_each_class(example: dict[str, Any]) -> None
     weight = example["weights"](mails)
     drawn = list(data.WeightedRandomSampler([weight[row["target"]] for row in mails], num_samples=300, seed=0))
     assert 80 < sum(mails[each]["target"] == "fraud" for each in drawn) < 120
-
-
-def test_a_model_that_nothing_answers_to_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flag for a live model is used, not ignored."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--model", "nobody/nothing"])
-    with pytest.raises(SystemExit, match=r"^error: .*nobody/nothing"):
-        runpy.run_path(str(SCRIPT), run_name="__main__")

@@ -73,10 +73,3 @@ def test_the_optimizer_is_told_what_fails_and_not_to_be_general(example: dict[st
     assert asked[0].count("def longest_run") == 1
     assert "replaced" in asked[1]  # the edit before
     assert not any(test in text for text in asked for test in task.hidden)
-
-
-def test_a_model_that_nothing_answers_to_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flag for a live model is used, not ignored."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--model", "nobody/nothing"])
-    with pytest.raises(SystemExit, match=r"^error: .*nobody/nothing"):
-        runpy.run_path(str(SCRIPT), run_name="__main__")

@@ -45,10 +45,3 @@ def test_the_critic_hears_what_is_lacking_and_what_was_noted(example: dict[str, 
     assert [item.data for item in program.system.grad] == [f"Add: {example['RULES']['what happens next']}"]
     seen = [request.purpose for request in model.requests if row["why"] in request.messages[-1].text]
     assert seen == ["backward"]
-
-
-def test_a_model_that_nothing_answers_to_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flag for a live model is used, not ignored."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--model", "nobody/nothing"])
-    with pytest.raises(SystemExit, match=r"^error: .*nobody/nothing"):
-        runpy.run_path(str(SCRIPT), run_name="__main__")

@@ -53,10 +53,3 @@ def test_the_writer_is_told_what_its_query_found(example: dict[str, Any]) -> Non
     shown = [request.messages[-1].text for request in model.requests if request.purpose == "backward"]
     assert "Code of the program came from this text to the text that the search found:" in shown[-1]
     assert "(nothing was found)" in shown[-1]
-
-
-def test_a_model_that_nothing_answers_to_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flag for a live model is used, not ignored."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--model", "nobody/nothing"])
-    with pytest.raises(SystemExit, match=r"^error: .*nobody/nothing"):
-        runpy.run_path(str(SCRIPT), run_name="__main__")

@@ -20,13 +20,6 @@ def example() -> dict[str, Any]:
     return runpy.run_path(str(MAIN))
 
 
-def test_a_model_that_nothing_answers_to_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flag for a live model is used, not ignored."""
-    monkeypatch.setattr(sys, "argv", [str(MAIN), "--model", "nobody/nothing"])
-    with pytest.raises(SystemExit, match=r"^error: .*nobody/nothing"):
-        runpy.run_path(str(MAIN), run_name="__main__")
-
-
 def test_feedback_that_has_nothing_to_criticize_changes_nothing(example: dict[str, Any]) -> None:
     """No second pass, and no call of an optimizer."""
 

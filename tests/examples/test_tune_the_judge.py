@@ -47,10 +47,3 @@ def test_the_tuned_criteria_judge_another_program(example: dict[str, Any]) -> No
         kind = judge(tg.Variable("It is your own fault.", role="answer"))
     assert result.best_val.mean == 1
     assert (mark.data, kind.data) == (5, 1)
-
-
-def test_a_model_that_nothing_answers_to_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flag for a live model is used, not ignored."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--model", "nobody/nothing"])
-    with pytest.raises(SystemExit, match=r"^error: .*nobody/nothing"):
-        runpy.run_path(str(SCRIPT), run_name="__main__")
