@@ -21,6 +21,7 @@ from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.model_tables import ModelPrice, Sampling
 from textgrad_engine.cli.optimizer_names import NAMES
 from textgrad_engine.cli.settings import Budget
+from textgrad_engine.cli.spending import ModelOptions
 from textgrad_engine.cli.toml_lines import key_lines
 from textgrad_engine.cli.user_code import path_restored
 from textgrad_engine.data import Dataset
@@ -910,7 +911,8 @@ def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:
     assert changed.models.roles() == {"forward": "m"}
     assert (changed.models.base_url, changed.models.api) == ("http://localhost:1/v1", "chat")
     assert (config.models.context, changed.models.context) == (900, None)  # it belongs to the model that was replaced
-    assert runs.changed(config, model="m", base_url=None, limits=Budget()).models == changed.models
+    said = ModelOptions("m", judge=None, base_url=None, price=None, limits=(None, None, None))
+    assert runs.changed(config, said, Budget()).models == changed.models
     assert changed.models.config == config.models.config
     assert (changed.budget.dollars, changed.seed) == (0, 0)
     assert changed.train == config.train

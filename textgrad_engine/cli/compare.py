@@ -33,7 +33,7 @@ from textgrad_engine.cli.output import (
     write,
     write_json,
 )
-from textgrad_engine.cli.spending import limits_of
+from textgrad_engine.cli.spending import ModelOptions, limits_of
 from textgrad_engine.cli.subject import prompt_of_config, prompt_of_run
 from textgrad_engine.errors import BudgetExceeded
 from textgrad_engine.llm.cache import open_cache
@@ -102,7 +102,8 @@ def compare(
     split is counted, and `eval` tells of it.
     """
     limits = (budget, budget_calls, budget_tokens)
-    asked = Asked(data, repeats, clusters, None, None, False, False, None, judge, base_url, price, limits)
+    said = ModelOptions(None, judge, base_url, price, limits)
+    asked = Asked(data=data, repeats=repeats, clusters=clusters, options=said)
     with checking():
         subject = prompt_of_config(run) or prompt_of_run(run, data, "best")
         arms = arms_of(subject, asked, prompt or [], model or [])

@@ -96,7 +96,7 @@ def arms_of(subject: Subject, asked: Asked, prompts: Sequence[str], models: Sequ
     Raises:
         TextgradError: something cannot be used, two arms are the same, or there is one alone.
     """
-    if len(models) > 1 and asked.judge is None and _is_judged(subject):
+    if len(models) > 1 and asked.options.judge is None and _is_judged(subject):
         raise RunError(
             f"--model {models[1]}: each of {len(models)} models would give marks to its own answers, as [metric] asks "
             "a judge, and they could not be compared; name one judge for all of them with --judge NAME"
@@ -105,7 +105,7 @@ def arms_of(subject: Subject, asked: Asked, prompts: Sequence[str], models: Sequ
     arms: list[Arm] = []
     each_prompt = [(own, *((subject, subject.run) if own is None else _with(subject, own))) for own in (None, *prompts)]
     for (own, other, run), model in itertools.product(each_prompt, models or (None,)):
-        task = checked(other, replace(asked, model=model))
+        task = checked(other, replace(asked, options=replace(asked.options, model=model)))
         arm = Arm(
             len(arms) + 1,
             task.config.models.roles()["forward"],

@@ -29,6 +29,7 @@ from textgrad_engine.cli.options import (
     TokensLimit,
 )
 from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, TOO_LOW, checking, command, write, write_json
+from textgrad_engine.cli.spending import ModelOptions
 from textgrad_engine.cli.subject import Subject, prompt_of_config, prompt_of_run, with_files
 from textgrad_engine.errors import BudgetExceeded, RunError
 from textgrad_engine.llm.cache import open_cache
@@ -137,8 +138,16 @@ def evaluate(
     difference pair by pair: another model (--model; with --judge the same judge as before), another prompt of the run,
     one of your own (--prompt), or the same on another day.
     """
-    limits = (budget, budget_calls, budget_tokens)
-    asked = Asked(data, repeats, clusters, by, at_least, not_worse, missing, model, judge, base_url, price, limits)
+    asked = Asked(
+        data=data,
+        repeats=repeats,
+        clusters=clusters,
+        options=ModelOptions(model, judge, base_url, price, (budget, budget_calls, budget_tokens)),
+        by=by,
+        at_least=at_least,
+        not_worse=not_worse,
+        missing=missing,
+    )
     with checking():
         named = _named(seed_prompt=seed_prompt, shrunk=shrunk, front=front, own=bool(prompt))
         subject = _subject(run, data, named, prompt or [])

@@ -21,7 +21,7 @@ from textgrad_engine.cli.output import checking
 from textgrad_engine.cli.progress import score_bar_for
 from textgrad_engine.cli.prompt_files import trained_by_name
 from textgrad_engine.cli.sliced import values_of
-from textgrad_engine.cli.spending import limits_of, price_of
+from textgrad_engine.cli.spending import ModelOptions, limits_of
 from textgrad_engine.cli.subject import Subject
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import BudgetExceeded, RunError
@@ -47,7 +47,7 @@ from textgrad_engine.train.scale import scale_of
 from textgrad_engine.train.standing import Standing
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Asked:
     """What the command line asks for; None for what the run's config says.
 
@@ -55,32 +55,24 @@ class Asked:
         data: the file of the examples.
         repeats: how often each is run.
         clusters: the column that says which belong together.
+        options: of models and limits.
         by: the column by whose values scores are told.
         at_least: the score below which the command fails.
         not_worse: whether it fails where the run itself has measured more.
         missing: whether only what the last one of the same lacks is asked.
-        model: does every role.
-        judge: judges, whatever does the others.
-        base_url: the endpoint of every role.
-        price: of each of its models.
-        limits: dollars, calls, tokens.
     """
 
     data: Path | None
     repeats: int
     clusters: str | None
-    by: str | None
-    at_least: float | None
-    not_worse: bool
-    missing: bool
-    model: str | None
-    judge: str | None
-    base_url: str | None
-    price: str | None
-    limits: tuple[float | None, int | None, int | None]
+    options: ModelOptions
+    by: str | None = None
+    at_least: float | None = None
+    not_worse: bool = False
+    missing: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Task:
     """What is evaluated, on what; all of it was checked.
 
@@ -159,15 +151,8 @@ def checked(subject: Subject, asked: Asked) -> Task:
     Raises:
         TextgradError: something cannot be used.
     """
-    limits = limits_of(*asked.limits)
-    config = runs.changed(
-        subject.config,
-        model=asked.model,
-        judge=asked.judge,
-        base_url=asked.base_url,
-        price=price_of(asked.price),
-        limits=limits,
-    )
+    said = asked.options
+    config = runs.changed(subject.config, said, limits_of(*said.limits))
     name, dataset = subject.dataset(asked.data)
     clusters = asked.clusters
     if clusters is not None:
@@ -182,8 +167,8 @@ def checked(subject: Subject, asked: Asked) -> Task:
     metric = build.make_metric(config)
     if asked.at_least is not None:
         _check_least(asked.at_least, (0.0, 1.0) if config.is_right_or_wrong else scale_of(metric))
-    models = make_models(config, asked.model, judge=asked.judge)
-    check_prices(config, models, asked.limits[0], asked.model)
+    models = make_models(config, said.model, judge=said.judge)
+    check_prices(config, models, said.limits[0], said.model)
     with build.prompts_of(config):
         pass
     about = {
@@ -205,22 +190,21 @@ def checked(subject: Subject, asked: Asked) -> Task:
             f"{subject.path}: --missing goes on with what a run folder keeps; a config has none, and one that cannot "
             "be written keeps nothing. Without it all is asked"
         )
-    floors = build.make_floors(config, dataset)
     return Task(
-        subject,
-        config,
-        program,
-        metric,
-        models,
-        dataset,
-        asked.repeats,
-        clusters,
-        by,
-        floors,
-        about,
-        keeps,
-        unkept,
-        asked.missing,
+        subject=subject,
+        config=config,
+        program=program,
+        metric=metric,
+        models=models,
+        dataset=dataset,
+        repeats=asked.repeats,
+        clusters=clusters,
+        by=by,
+        floors=build.make_floors(config, dataset),
+        about=about,
+        keeps=keeps,
+        unkept=unkept,
+        missing=asked.missing,
     )
 
 

@@ -14,10 +14,10 @@ from textgrad_engine.autograd import no_grad
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_checks import idle_keys
 from textgrad_engine.cli.config_errors import problems_of
-from textgrad_engine.cli.model_tables import ModelPrice
 from textgrad_engine.cli.output import version
 from textgrad_engine.cli.run_data import SPLITS, kept_of, looks_at
 from textgrad_engine.cli.settings import Budget
+from textgrad_engine.cli.spending import ModelOptions, price_of
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.file_errors import reason_of
@@ -196,18 +196,11 @@ def _unreadable(kept: Mapping[str, Any], error: ValidationError) -> str:
     return f"was damaged: {wrong}; restore it"
 
 
-def changed(
-    config: Config,
-    *,
-    model: str | None,
-    judge: str | None = None,
-    base_url: str | None,
-    price: ModelPrice | None = None,
-    limits: Budget,
-) -> Config:
-    """The config with what the command line says, and with these limits in place of its own."""
-    config.check_judge(judge)
-    models = config.models.changed(model=model, judge=judge, base_url=base_url, price=price)
+def changed(config: Config, said: ModelOptions, limits: Budget) -> Config:
+    """The config with what the command line says of models, and with these limits in place of its own."""
+    price = price_of(said.price)
+    config.check_judge(said.judge)
+    models = config.models.changed(model=said.model, judge=said.judge, base_url=said.base_url, price=price)
     return config.model_copy(update={"models": models, "budget": limits})
 
 

@@ -36,6 +36,7 @@ from textgrad_engine.cli.output import (
     write_json,
 )
 from textgrad_engine.cli.shrinking import Task, carried_out, checked
+from textgrad_engine.cli.spending import ModelOptions
 from textgrad_engine.errors import CallCancelled, RunError, Stopped
 from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.llm.money import cost
@@ -91,7 +92,7 @@ def shrink(
     """
     with checking():
         limits = (budget, budget_calls, budget_tokens)
-        task = checked(run, model=model, judge=judge, base_url=base_url, price=price, limits=limits)
+        task = checked(run, ModelOptions(model, judge, base_url, price, limits))
         answers = open_cache(None) if cache else None
     if not (quiet or as_json):
         complain("\n".join(textwrap.wrap(_beforehand(task, lanes), 80)))

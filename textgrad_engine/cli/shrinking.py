@@ -16,7 +16,7 @@ from textgrad_engine.cli.folds import dealt, part_of
 from textgrad_engine.cli.keeping import keeping
 from textgrad_engine.cli.models import check_prices, make_models
 from textgrad_engine.cli.progress import score_bar_for
-from textgrad_engine.cli.spending import limits_of, price_of
+from textgrad_engine.cli.spending import ModelOptions, limits_of
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Cache, Model, Recording
@@ -47,24 +47,12 @@ class Task:
     val: Dataset
 
 
-def checked(
-    path: Path,
-    *,
-    model: str | None,
-    judge: str | None,
-    base_url: str | None,
-    price: str | None,
-    limits: tuple[float | None, int | None, int | None],
-) -> Task:
+def checked(path: Path, said: ModelOptions) -> Task:
     """Check all that can be checked before a model is asked.
 
     Args:
         path: of the run, or of a cross-validation.
-        model: does every role; None for those of the run.
-        judge: judges, whatever does the others.
-        base_url: the endpoint of every role.
-        price: of each of its models.
-        limits: dollars, calls, tokens; those that are None are the config's.
+        said: what the command line says of models and limits.
 
     Raises:
         TextgradError: something cannot be used.
@@ -75,15 +63,15 @@ def checked(
             f"{path} has no result, as the run {resume_words.how_it_ended(run)}; only finished runs can be shrunk"
         )
     config = runs.config_of(run, run.best)
-    budget = config.budget.model_copy(update=limits_of(*limits).model_dump(exclude_none=True))
-    config = runs.changed(config, model=model, judge=judge, base_url=base_url, price=price_of(price), limits=budget)
+    limits = config.budget.model_copy(update=limits_of(*said.limits).model_dump(exclude_none=True))
+    config = runs.changed(config, said, limits)
     val = _validation(config, run)
     program = build.make_program(config)
     runs.load_texts(program, run.best, run.path)
     metric, guards = build.make_metric(config), build.make_guards(config, val)
     contracts = _contracts(config, run)
-    models = make_models(config, model, judge=judge)
-    check_prices(config, models, limits[0], model)
+    models = make_models(config, said.model, judge=said.judge)
+    check_prices(config, models, said.limits[0], said.model)
     check_shrunk(run.path)
     return Task(run, config, program, metric, guards, contracts, models, val)
 

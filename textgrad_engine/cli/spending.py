@@ -1,9 +1,10 @@
-"""What the options for prices and limits say, as the config file has it."""
+"""What the options for models, prices and limits say, as the config file has it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from textgrad_engine.cli.model_tables import ModelPrice
 from textgrad_engine.cli.settings import Budget
@@ -11,6 +12,25 @@ from textgrad_engine.errors import ConfigError
 from textgrad_engine.llm.money import money
 from textgrad_engine.llm.response import MOST_PRICE, Usage
 from textgrad_engine.report.words import plural
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What the options that commands share say of models and limits, as they were given; None for what a config says.
+
+    Attributes:
+        model: does every role.
+        judge: judges, whatever does the others.
+        base_url: the endpoint of every role.
+        price: of each of its models.
+        limits: dollars, calls, tokens.
+    """
+
+    model: str | None
+    judge: str | None
+    base_url: str | None
+    price: str | None
+    limits: tuple[float | None, int | None, int | None]
 
 
 def price_of(said: str | None) -> ModelPrice | None:
