@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -33,30 +33,45 @@ _OF_CALLS = {
 
 
 def _check_program(config: Config) -> None:
-    program = config.program
     keys = ("system", "system_file", "user", *_OF_CALLS)
-    texts = [key for key in keys if getattr(program, key) is not None]
-    if program.class_ is not None:
-        if texts and texts[0] in _OF_CALLS:
-            config.fail(
-                f"[program] has class and {texts[0]}; the class says {_OF_CALLS[texts[0]][0]} of each of its calls, as "
-                f"nn.ChatCompletion(..., {_OF_CALLS[texts[0]][1]}), so take it out here",
-                "program",
-                texts[0],
-            )
-        if texts:
-            config.fail(f"[program] has class and {texts[0]}; a program is the one or the other", "program", texts[0])
-        _check_notes(config, "class")
-        required, optional = config.columns()
-        needed = () if config.may_lack_target else optional
-        for target in [name for name in config.target_columns() if name in (*required, *needed)]:
-            config.fail(
-                f"[program] class = {program.class_!r}: its forward names {target}, the answer by "
-                f"{config.target_key(target)}; take it out",
-                "program",
-                "class",
-            )
-        return
+    texts = [key for key in keys if getattr(config.program, key) is not None]
+    if config.program.class_ is not None:
+        _check_class(config, texts)
+    else:
+        _check_call(config, texts)
+
+
+def _check_class(config: Config, texts: Sequence[str]) -> None:
+    """The program is a class of the user's.
+
+    Args:
+        config: names it.
+        texts: the keys of `[program]` that are about the one call of other programs, as far as they are there.
+    """
+    if texts and texts[0] in _OF_CALLS:
+        config.fail(
+            f"[program] has class and {texts[0]}; the class says {_OF_CALLS[texts[0]][0]} of each of its calls, as "
+            f"nn.ChatCompletion(..., {_OF_CALLS[texts[0]][1]}), so take it out here",
+            "program",
+            texts[0],
+        )
+    if texts:
+        config.fail(f"[program] has class and {texts[0]}; a program is the one or the other", "program", texts[0])
+    _check_notes(config, "class")
+    required, optional = config.columns()
+    needed = () if config.may_lack_target else optional
+    for target in [name for name in config.target_columns() if name in (*required, *needed)]:
+        config.fail(
+            f"[program] class = {config.program.class_!r}: its forward names {target}, the answer by "
+            f"{config.target_key(target)}; take it out",
+            "program",
+            "class",
+        )
+
+
+def _check_call(config: Config, texts: Sequence[str]) -> None:
+    """The program is one call; `texts` are the keys that are there of those about it."""
+    program = config.program
     runs = any(map(callable, config.tools() or ()))
     if program.max_turns is not None and not runs:
         config.fail(

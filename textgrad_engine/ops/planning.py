@@ -64,29 +64,36 @@ def plan_of(
     if not messages:
         raise ValueError("messages is empty: a model is asked with at least one, {'role': 'user', 'content': ...}")
     for given in messages:
-        message: Any = given.model_dump(exclude_none=True) if isinstance(given, Message) else given
-        if not isinstance(message, Mapping):
-            raise TypeError(
-                f"a message is a dict with 'role' and 'content', got {type(message).__name__} {message!r:.60}"
-            )
-        if set(message) != {"role", "content"}:
-            raise ValueError(
-                f"a message has 'role' and 'content', got {sorted(message)}"
-                + (_ABOUT_TOOLS if "tool_calls" in message or "tool_call_id" in message else "")
-            )
-        content = message["content"]
-        if content is None:
-            raise ValueError(
-                f"the {message['role']} message has no content: give a text, a Variable, or a list of these"
-            )
+        role, content = _role_and_content(given)
         pieces = content if isinstance(content, list | tuple) else [content]
-        planned.append((message["role"], tuple([part(piece) for piece in pieces])))
+        planned.append((role, tuple([part(piece) for piece in pieces])))
     named = tuple([(name, hole(_held(value)).at) for name, value in inputs.items()])
     if tools:
         offered, texts = taken_apart(tools, len(values))
         if texts:
             return Plan(tuple(planned), named, offered=offered), [*values, *texts]
     return Plan(tuple(planned), named), values
+
+
+def _role_and_content(given: Any) -> tuple[str, Any]:
+    """What a message is of.
+
+    Raises:
+        TypeError: it is none.
+        ValueError: it lacks one of these, or has more than them.
+    """
+    message: Any = given.model_dump(exclude_none=True) if isinstance(given, Message) else given
+    if not isinstance(message, Mapping):
+        raise TypeError(f"a message is a dict with 'role' and 'content', got {type(message).__name__} {message!r:.60}")
+    if set(message) != {"role", "content"}:
+        raise ValueError(
+            f"a message has 'role' and 'content', got {sorted(message)}"
+            + (_ABOUT_TOOLS if "tool_calls" in message or "tool_call_id" in message else "")
+        )
+    role, content = message["role"], message["content"]
+    if content is None:
+        raise ValueError(f"the {role} message has no content: give a text, a Variable, or a list of these")
+    return role, content
 
 
 def _held(value: Any) -> Any:
