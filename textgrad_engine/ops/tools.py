@@ -24,7 +24,6 @@ import asyncio
 import contextlib
 import copy
 import functools
-import inspect
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping
@@ -33,12 +32,12 @@ from dataclasses import dataclass, field
 from types import MethodType
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
+from pydantic import ValidationError
 
 from textgrad_engine import dispatch, pytree, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.late import finding_inputs, may_find_inputs
-from textgrad_engine.callables import called_by, name_of, signature_of, types_of_arguments
+from textgrad_engine.callables import called_by, name_of
 from textgrad_engine.errors import TextgradError
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.model import Model
@@ -49,6 +48,7 @@ from textgrad_engine.llm.taped import tool_result
 from textgrad_engine.llm.tool_images import in_words
 from textgrad_engine.llm.toolcalls import ToolCall, ToolResult, Turn
 from textgrad_engine.ops.offered import as_function
+from textgrad_engine.ops.tool_forms import form_of
 from textgrad_engine.ops.tool_results import content_of, sendable
 from textgrad_engine.plain_values import is_whole
 from textgrad_engine.scoped import setting
@@ -168,7 +168,7 @@ class Tools:
         if tool is None:
             return _failed(f"there is no tool {name!r:.{_LONG}}, there are {[*map(name_of, self.functions)]}")
         try:
-            form = _form_of(tool)
+            form = form_of(tool)
             arguments = form.fields.model_validate_json(call.arguments)
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False, include_input=False)
@@ -245,7 +245,7 @@ def tools_of(
             f"{call}: two tools are called {twice[0]!r}; rename one, as the model calls them by name (a partial, or an "
             'object, by its attribute: tool.__name__ = "...")'
         )
-    described = [texts or _form_of(function).described for texts, function in zip(own, functions)]
+    described = [texts or form_of(function).described for texts, function in zip(own, functions)]
     return tuple(described), Tools(tuple(functions), max_turns)
 
 
@@ -313,95 +313,3 @@ class _LogBook:
 
 
 _log_book: ContextVar[_LogBook] = ContextVar("textgrad_engine_log_of_tools", default=_LogBook())  # noqa: B039
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """The arguments of a function.
-
-    Attributes:
-        fields: a pydantic model that has a field for each, with the argument's name as its alias, as models have names
-            of their own (`schema`, `json`, `model_config`) that arguments may have, too.
-        names: the argument's name by that of the field.
-        described: what a model is told of the function, as in OpenAI's API.
-    """
-
-    fields: type[BaseModel]
-    names: dict[str, str]
-    described: dict[str, Any]
-
-
-@functools.lru_cache(maxsize=256)
-def _form_of(function: Callable[..., Any]) -> _Form:
-    """The arguments of a function.
-
-    Raises:
-        TypeError: an argument has no type, or cannot be given by its name.
-    """
-    name = name_of(function)
-    if hasattr(function, "named_parameters"):
-        raise TypeError(
-            f"the tool {name!r} is a module, and a model calls tools by the names of arguments; give a method of the "
-            "program that asks that part, says what its argument is, and has a docstring for the model: `def ask(self, "
-            "text: str)` with `return self.part(text)`"
-        )
-    try:
-        types = types_of_arguments(function)
-        parameters = signature_of(function).parameters.items()
-    except (NameError, SyntaxError) as error:
-        raise TypeError(f"the tool {name!r} has a type that is not known where it is defined: {error}") from error
-    except (TypeError, ValueError) as error:  # a builtin, an object that can be called
-        partial = isinstance(function, functools.partial)  # Python shows what it settles, which may be a key
-        why = "its function does not, or the partial settles one that it does not have" if partial else error
-        raise TypeError(
-            f"the tool {name!r} does not say what its arguments are: {why}; give a function made with def"
-        ) from (None if partial else error)
-    fields: dict[str, Any] = {}
-    names: dict[str, str] = {}
-    settled = _settled(function)
-    for argument, parameter in parameters:
-        if argument in settled:
-            continue
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise TypeError(
-                f"the tool {name!r} takes {str(parameter).partition(':')[0]}, and a model calls tools by the names of "
-                f"arguments; write a function that names each with its type: def {name}(text: str)"
-            )
-        if argument not in types:
-            owner, _, _ = getattr(function, "__qualname__", "").rpartition("<locals>.")[2].rpartition(".")
-            if argument == "self" and owner:
-                raise TypeError(
-                    f"the tool {name!r} is a method of {owner} and belongs to no object; give that of one: "
-                    f"{owner}(...).{name}"
-                )
-            raise TypeError(f"the tool {name!r} does not say of what type {argument!r} is, as in `{argument}: str`")
-        place = f"argument_{len(names)}"
-        names[place] = argument
-        fields[place] = (types[argument], ... if parameter.default is parameter.empty else parameter.default)
-    try:
-        # dataclasses and TypedDicts among the types take the settings over, and have fields of their own
-        config = ConfigDict(extra="forbid", alias_generator=lambda field: names.get(field, field))
-        form: type[BaseModel] = create_model(name, __config__=config, **fields)
-        schema = form.model_json_schema()
-    except (PydanticUserError, NameError, TypeError) as error:
-        raise TypeError(f"the arguments of the tool {name!r} cannot be described to a model: {error}") from error
-    for entry in (schema, *schema.get("properties", {}).values()):
-        entry.pop("title", None)
-    while isinstance(function, functools.partial):
-        function = function.func
-    body = called_by(function)
-    says = inspect.getdoc(body if body.__doc__ else function)  # of an object, its class
-    described = {"name": name, "description": says or "", "parameters": schema}
-    return _Form(form, names, {"type": "function", "function": described})
-
-
-def _settled(function: Callable[..., Any]) -> set[str]:
-    """The arguments that partials settle: by who made the tool, and not for the model to change.
-
-    One that has a name of its own stays a partial inside of another.
-    """
-    found = set[str]()
-    while isinstance(function, functools.partial):
-        found |= function.keywords.keys()
-        function = function.func
-    return found
