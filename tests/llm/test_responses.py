@@ -21,6 +21,7 @@ from textgrad_engine.llm import (
     resolve,
 )
 from textgrad_engine.llm.charged import usage_of, was_sent
+from textgrad_engine.llm.dialects import Dialect
 from textgrad_engine.llm.responses import UNSUPPORTED, arguments
 from textgrad_engine.llm.tokens import count_request, most_of_request
 from textgrad_engine.llm.wire import messages_of
@@ -77,7 +78,7 @@ def sent(route, number=-1):
 
 def refused(request, config=None):
     with pytest.raises(errors.RequestRefused) as caught:
-        arguments("m", request, config or request.config)
+        arguments(request, config or request.config, Dialect(name="m"))
     assert not was_sent(caught.value)
     return str(caught.value)
 
@@ -210,7 +211,7 @@ def test_messages_parts_and_tool_calls_become_items():
         Message(role="tool", content="42", tool_call_id="c1"),
         Message(role="tool", content=[{"type": "text", "text": "43"}], tool_call_id="c2"),
     )
-    assert arguments("m", Request(messages=messages), GenerateConfig())["input"] == [
+    assert arguments(Request(messages=messages), GenerateConfig(), Dialect(name="m"))["input"] == [
         {"role": "developer", "content": "Be brief."},
         {
             "role": "user",
@@ -246,7 +247,7 @@ def test_tools_keep_their_meaning(ask):
     )
     allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [tools[0]]}}
     config = GenerateConfig(tools=tools, tool_choice=allowed)
-    made = arguments("m", ask(config=config), config)
+    made = arguments(ask(config=config), config, Dialect(name="m"))
     assert made["tools"] == [
         {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}, "strict": False},
         {"type": "function", "name": "g", "parameters": {}, "strict": True},
@@ -389,7 +390,7 @@ def test_reasoning_that_cannot_be_sent_back_is_not(api, ask, thought, fields, ke
     """An endpoint that stored nothing knows it by no number, and refuses it; the call then goes back by itself."""
     api.mock(return_value=httpx.Response(200, json=body(thought, CALLED, **fields)))
     said_so = send(model_of(), ask()).as_message()
-    again = arguments("m", Request(messages=(said_so,)), GenerateConfig())["input"]
+    again = arguments(Request(messages=(said_so,)), GenerateConfig(), Dialect(name="m"))["input"]
     alone = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}
     assert again == ([thought, CALLED] if kept else [alone])
 
@@ -405,7 +406,7 @@ def test_what_is_asked_for_in_words_is_not_lost_behind_the_items():
     """The last message is the one that gets the words."""
     last = Message(role="assistant", content="so far", items=(THOUGHT, said("so far")))
     config = GenerateConfig(response_format=FORMAT)
-    asked = arguments("m", Request(messages=(last,), config=config), config, no_format=True)
+    asked = arguments(Request(messages=(last,), config=config), config, Dialect(name="m", form="in words"))
     assert "JSON schema" in asked["input"][-1]["content"]
 
 
@@ -419,7 +420,7 @@ def test_what_is_asked_for_in_words_does_not_stand_in_what_a_tool_gave():
     )
     config = GenerateConfig(response_format=FORMAT)
     request = Request(messages=turns, config=config)
-    for sent in (messages_of(request, FORMAT), arguments("m", request, config, no_format=True)["input"]):
+    for sent in (messages_of(request, FORMAT), arguments(request, config, Dialect(name="m", form="in words"))["input"]):
         assert "JSON schema" in sent[0]["content"]
         assert "JSON schema" not in str(sent[1:])
 

@@ -42,7 +42,7 @@ FORM = {"type": "object", "properties": {"a": {"type": "integer"}}}
 
 def test_chat_completions_get_them_behind_the_turn_with_a_line_for_each() -> None:
     """Tool messages hold text alone there, and all of a turn stand together."""
-    sent = wire.arguments("m", REQUEST, REQUEST.config)["messages"]
+    sent = wire.arguments(REQUEST, REQUEST.config, Dialect(name="m"))["messages"]
     assert [message["role"] for message in sent] == ["user", "assistant", "tool", "tool", "tool", "user"]
     assert [message["content"] for message in sent[2:5]] == ['{"a":[image 1],"b":[image 2]}', "7 euro", "[image 1]"]
     assert [message["tool_call_id"] for message in sent[2:5]] == ["c0", "c1", "c2"]
@@ -58,16 +58,16 @@ def test_chat_completions_get_them_behind_the_turn_with_a_line_for_each() -> Non
 
 def test_each_turn_has_its_own_behind_it() -> None:
     """So what stands before the next turn is as it was: endpoints cache it."""
-    one = wire.arguments("m", REQUEST, REQUEST.config)["messages"]
+    one = wire.arguments(REQUEST, REQUEST.config, Dialect(name="m"))["messages"]
     two = Request(messages=(*REQUEST.messages, called("look"), given(0, [picture("d")])))
-    sent = wire.arguments("m", two, two.config)["messages"]
+    sent = wire.arguments(two, two.config, Dialect(name="m"))["messages"]
     assert sent[: len(one)] == one
     assert [message["role"] for message in sent[len(one) :]] == ["assistant", "tool", "user"]
 
 
 def test_the_responses_api_gets_them_where_they_are() -> None:
     """What a function gave may have images there."""
-    sent = responses.arguments("m", REQUEST, REQUEST.config)["input"]
+    sent = responses.arguments(REQUEST, REQUEST.config, Dialect(name="m"))["input"]
     outputs = [item for item in sent if item.get("type") == "function_call_output"]
     assert [item["call_id"] for item in outputs] == ["c0", "c1", "c2"]
     assert [part["type"] for part in outputs[0]["output"]] == [
@@ -86,7 +86,7 @@ def test_what_is_asked_for_in_words_is_said_before_them(system: bool) -> None:
     """Neither the form of the answer nor the instructions stand beside pictures that a tool gave."""
     config = GenerateConfig(response_format=FORM)
     request = Request(messages=(Message(role="system", content="Be brief."), *REQUEST.messages), config=config)
-    sent = wire.arguments("m", request, config, no_format=True, system=system)["messages"]
+    sent = wire.arguments(request, config, Dialect(name="m", form="in words", system=system))["messages"]
     assert [part["type"] for part in sent[-1]["content"]] == ["text", "image_url"] * 3
     question = next(message for message in sent if message["role"] == "user")
     assert "JSON" in question["content"] or "tags" in question["content"]
@@ -96,10 +96,10 @@ def test_what_is_asked_for_in_words_is_said_before_them(system: bool) -> None:
 def test_an_endpoint_that_takes_no_user_behind_a_tool_gets_them_inside() -> None:
     """Mistral's refusal leads to the other way, once, and only where it is about that."""
     said = BadRequest("Unexpected role 'user' after role 'tool'", status=400)
-    sent = wire.arguments("m", REQUEST, REQUEST.config)
+    sent = wire.arguments(REQUEST, REQUEST.config, Dialect(name="m"))
     other = after(said, Dialect(name="m"), REQUEST.config, sent)
     assert other == Dialect(name="m", tool_images=True)
-    again = wire.arguments("m", REQUEST, REQUEST.config, tool_images=other.tool_images)["messages"]
+    again = wire.arguments(REQUEST, REQUEST.config, other)["messages"]
     assert [message["role"] for message in again] == ["user", "assistant", "tool", "tool", "tool"]
     assert again[4]["content"] == [picture("c")]
     assert after(said, other, REQUEST.config, sent) is None
@@ -116,7 +116,7 @@ def test_a_call_that_nobody_made_is_numbered_all_the_same() -> None:
     odd = Message(role="assistant", content="", tool_calls=({"id": "c0", "type": "custom", "function": None},))
     for before in ((), (odd,)):
         request = Request(messages=(*before, given(0, [picture("a")])))
-        sent = wire.arguments("m", request, request.config)["messages"]
+        sent = wire.arguments(request, request.config, Dialect(name="m"))["messages"]
         assert sent[-1]["content"][0] == text("[image 1] of what call 1 gave:")
 
 
@@ -131,7 +131,7 @@ def test_they_are_counted() -> None:
     plain = Request(messages=(ASKED, *TURN[:1], *[given(n, "") for n in range(3)]))
     images = sum([tokens.tokens_of(picture(name), "openai/gpt-4o") for name in "abc"])
     assert tokens.count_request(REQUEST, "openai/gpt-4o") >= tokens.count_request(plain, "openai/gpt-4o") + images
-    sent = wire.arguments("m", REQUEST, REQUEST.config)["messages"]
+    sent = wire.arguments(REQUEST, REQUEST.config, Dialect(name="m"))["messages"]
     labels = [part["text"] for part in sent[-1]["content"] if part["type"] == "text"]
     without = [m if isinstance(m.content, str) else m.model_copy(update={"content": [picture("a")]}) for m in TURN]
     assert tokens.most_of_request(Request(messages=tuple(without))) > 2 * 8192 + sum(map(len, labels[1:]))

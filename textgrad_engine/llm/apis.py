@@ -34,31 +34,10 @@ class Wire(NamedTuple):
     instead: Mapping[str, str]
 
 
-def _chat(request: Request, config: GenerateConfig, asked: Dialect, stream: bool) -> dict[str, Any]:
-    return wire.arguments(
-        asked.name,
-        request,
-        config,
-        in_words=asked.form == "in words too",
-        no_format=asked.form == "in words",
-        stream=stream,
-        most=asked.most,
-        usage=asked.usage,
-        system=asked.system,
-        tool_images=asked.tool_images,
-        mend_calls=asked.mend_calls,
-    )
-
-
-def _response(request: Request, config: GenerateConfig, asked: Dialect, stream: bool) -> dict[str, Any]:
-    in_words, no_format = asked.form == "in words too", asked.form == "in words"
-    return responses.arguments(asked.name, request, config, in_words=in_words, no_format=no_format, stream=stream)
-
-
 WIRES: dict[Api, Wire] = {
     "chat": Wire(
         "/chat/completions",
-        _chat,
+        wire.arguments,
         wire.completion_of,
         stream.body_of,
         "; a base_url is what stands before that, mostly with /v1 at its end",
@@ -66,7 +45,7 @@ WIRES: dict[Api, Wire] = {
     ),
     "responses": Wire(
         "/responses",
-        _response,
+        responses.arguments,
         outputs.completion_of,
         outputs.body_of,
         "; what lacks that is asked with api='chat'",

@@ -61,7 +61,7 @@ class Dialect:
     Attributes:
         form: how structured output is asked for: ``"asked"`` by ``response_format``, ``"in words too"`` where that is
             ignored, ``"in words"`` where it is refused.
-        most: what ``max_tokens`` is called.
+        most: what ``max_tokens`` is called; OpenAI itself has renamed it.
         stream: whether it is asked for the answer in pieces though nobody wants to see them, as it has no other.
         usage: whether a stream is asked for its usage.
         system: whether it takes system messages; else their text is put before the first message of the user.

@@ -12,6 +12,7 @@ from typing import Any
 
 from textgrad_engine.errors import RequestRefused
 from textgrad_engine.llm.charged import mark
+from textgrad_engine.llm.dialects import Dialect
 from textgrad_engine.llm.request import INSTEAD, GenerateConfig, Request, unsendable
 from textgrad_engine.llm.wire import FIELDS, messages_of
 
@@ -25,26 +26,16 @@ SAID_OTHERWISE = {name: said for name, said in INSTEAD.items() if name != "strea
 """Fields of the API that do not go through `extra`, and what is used instead."""
 
 
-def arguments(
-    model: str,
-    request: Request,
-    config: GenerateConfig,
-    *,
-    in_words: bool = False,
-    no_format: bool = False,
-    stream: bool = False,
-) -> dict[str, Any]:
+def arguments(request: Request, config: GenerateConfig, asked: Dialect, stream: bool = False) -> dict[str, Any]:
     """The body that is sent for a request.
 
     Endpoints keep what goes through this API for a month unless they are told not to, and nothing here refers to an
     earlier call, so ``"store": false`` is sent; ``extra={"store": True}`` says otherwise.
 
     Args:
-        model: the name to send.
         request: what is asked.
         config: its settings, with the defaults filled in; those that are None are not sent.
-        in_words: ask for structured output in the prompt too, because the endpoint takes no notice of ``text.format``.
-        no_format: ask for it in the prompt only, because the endpoint has refused ``text.format``.
+        asked: how the endpoint is asked; its ``text.format`` is this API's ``response_format``.
         stream: ask for the answer in pieces.
 
     Raises:
@@ -56,20 +47,20 @@ def arguments(
     if lacking := [name for name in UNSUPPORTED if getattr(config, name) is not None]:
         raise _refused(unsupported(lacking[0]))
     wanted = config.response_format
-    words = wanted if in_words or no_format else None
+    words = None if asked.form == "asked" else wanted
     kept = [
         None if message.items and message.items[0].get("type") == FIELDS else message.items
         for message in request.messages
     ]
     if words is not None:
         kept[-1:] = [None]  # its content is more than it was
-    sent: dict[str, Any] = {"model": model, "input": _items(messages_of(request, words), kept), "store": False}
+    sent: dict[str, Any] = {"model": asked.name, "input": _items(messages_of(request, words), kept), "store": False}
     for name, theirs in (("temperature", "temperature"), ("top_p", "top_p"), ("max_tokens", "max_output_tokens")):
         if (value := getattr(config, name)) is not None:
             sent[theirs] = value
     if config.reasoning_effort is not None:
         sent["reasoning"] = {"effort": config.reasoning_effort}
-    if wanted is not None and not no_format:
+    if wanted is not None and asked.form != "in words":
         sent["text"] = {"format": {"type": "json_schema", **wanted.described}}
     if config.tools is not None:
         sent["tools"] = [_tool(tool) for tool in config.tools]

@@ -10,6 +10,7 @@ from textgrad_engine.errors import MalformedResponse, ModelError, RequestRefused
 from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.check import surrogate_in
 from textgrad_engine.llm.content import refusal_in, text_in, thoughts_in
+from textgrad_engine.llm.dialects import Dialect
 from textgrad_engine.llm.inwords import words_for
 from textgrad_engine.llm.reported_usage import paid_for, usage_in, written
 from textgrad_engine.llm.request import GenerateConfig, Message, Request, unsendable
@@ -56,64 +57,44 @@ _WANTED_BACK = ("reasoning_content", "reasoning_details")
 """DeepSeek and Moonshot refuse conversations with tools whose messages lost the first; the other is OpenRouter's."""
 
 
-def arguments(
-    model: str,
-    request: Request,
-    config: GenerateConfig,
-    *,
-    in_words: bool = False,
-    no_format: bool = False,
-    stream: bool = False,
-    most: str = "max_tokens",
-    usage: bool = True,
-    system: bool = True,
-    tool_images: bool = False,
-    mend_calls: bool = False,
-) -> dict[str, Any]:
+def arguments(request: Request, config: GenerateConfig, asked: Dialect, stream: bool = False) -> dict[str, Any]:
     """The body that is sent for a request.
 
     Args:
-        model: the name to send.
         request: what is asked.
         config: its settings, with the defaults filled in; those that are None are not sent.
-        in_words: ask for structured output in the prompt too, because the endpoint takes no notice of
-            ``response_format``.
-        no_format: ask for it in the prompt only, because the endpoint has refused ``response_format``.
+        asked: how the endpoint is asked.
         stream: ask for the answer in pieces.
-        most: what the endpoint calls ``max_tokens``; OpenAI itself has renamed it.
-        usage: ask a stream for the usage, too.
-        system: send system messages as such; else before the first message of the user.
-        tool_images: send images that tools gave in their messages; else behind them, in one of the user.
-        mend_calls: send calls of tools whose arguments are no JSON object back without these.
 
     Raises:
         RequestRefused: `extra` holds what is not for it to say.
     """
     if problem := unsendable(config.extra):
         raise mark(RequestRefused(problem), sent=False)
-    words = config.response_format if in_words or no_format else None
-    messages = messages_of(request, words, system=system)
-    if mend_calls:
+    words = None if asked.form == "asked" else config.response_format
+    messages = messages_of(request, words, system=asked.system)
+    if asked.mend_calls:
         for message in messages:
             if "tool_calls" in message:
                 message["tool_calls"] = mended(message["tool_calls"])
-    sent: dict[str, Any] = {"model": model, "messages": messages if tool_images else moved_behind(messages)}
+    messages = messages if asked.tool_images else moved_behind(messages)
+    sent: dict[str, Any] = {"model": asked.name, "messages": messages}
     for name in ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "reasoning_effort"):
         if (value := getattr(config, name)) is not None:
             sent[name] = value
     if config.max_tokens is not None:
-        sent[most] = config.max_tokens
+        sent[asked.most] = config.max_tokens
     if config.stop is not None:
         sent["stop"] = list(config.stop)
     if config.tools is not None:
         sent["tools"] = [dict(tool) for tool in config.tools]
     if config.tool_choice is not None:
         sent["tool_choice"] = config.tool_choice if isinstance(config.tool_choice, str) else dict(config.tool_choice)
-    if config.response_format is not None and not no_format:
+    if config.response_format is not None and asked.form != "in words":
         sent["response_format"] = {"type": "json_schema", "json_schema": config.response_format.described}
     if stream:
         sent["stream"] = True
-        if usage:
+        if asked.usage:
             sent["stream_options"] = {"include_usage": True}
     return {**sent, **config.extra}
 
