@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import textgrad_engine as tg
 from textgrad_engine import Variable, nn, ops
 from textgrad_engine.llm import Request
-from textgrad_engine.ops.shares import shares_of
+from textgrad_engine.ops.weights import shares_of
 from textgrad_engine.optim.feedback import item_of
 from textgrad_engine.testing import FunctionModel, feedback_for
 

@@ -18,7 +18,7 @@ import textgrad_engine as tg
 from textgrad_engine import llm, nn, optim
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Fallback, OpenAIModel, RetryPolicy
-from textgrad_engine.llm.room import SIZE, Room
+from textgrad_engine.llm.disk_reserve import SIZE, Room
 from textgrad_engine.store import (
     RunFolder,
     append_evaluation,

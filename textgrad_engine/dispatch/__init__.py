@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from textgrad_engine.dispatch.calls import Call, joint, run, submit, times_waited
 from textgrad_engine.dispatch.endings import meeting, note_met
-from textgrad_engine.dispatch.lines import Line, asked_from, begun_from, caller_line
 from textgrad_engine.dispatch.refusing import waits, would_wait_for_itself
 from textgrad_engine.dispatch.scope import Scope, check_cancelled, current_scope, through_with
+from textgrad_engine.dispatch.source_lines import Line, asked_from, begun_from, caller_line
 from textgrad_engine.dispatch.thread import call_soon, close_at_end, in_loop_thread, nudge
 from textgrad_engine.dispatch.to_thread import aside, called, caught
 from textgrad_engine.dispatch.waiting import LOOK_UP_SECONDS, Moment, place_taken, result_of, settled

@@ -14,9 +14,9 @@ from contextvars import Context, copy_context
 from types import CoroutineType, TracebackType
 from typing import Any, TypeVar
 
-from textgrad_engine.dispatch.lines import Line
 from textgrad_engine.dispatch.refusing import would_wait_for_itself
 from textgrad_engine.dispatch.scope import SCOPE
+from textgrad_engine.dispatch.source_lines import Line
 from textgrad_engine.dispatch.thread import DONE, Step, in_loop_thread, loop_thread
 from textgrad_engine.dispatch.threads import giving_way
 from textgrad_engine.dispatch.waiting import LOOK_UP_SECONDS

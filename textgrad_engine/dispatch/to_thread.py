@@ -12,8 +12,8 @@ from contextvars import copy_context
 from typing import Any, TypeVar
 
 from textgrad_engine.dispatch.calls import note_wait
-from textgrad_engine.dispatch.lines import begun_from, caller_line
 from textgrad_engine.dispatch.scope import Scope, check_cancelled
+from textgrad_engine.dispatch.source_lines import begun_from, caller_line
 from textgrad_engine.dispatch.thread import in_loop_thread
 from textgrad_engine.dispatch.threads import begin, begin_in_turn, inside_turn
 from textgrad_engine.tracebacks import PACKAGE, hide

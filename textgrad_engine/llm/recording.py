@@ -18,6 +18,7 @@ from textgrad_engine.errors import APIError, ModelError, RunError, is_by_the_req
 from textgrad_engine.file_errors import reason_of
 from textgrad_engine.llm.answers import entry_of
 from textgrad_engine.llm.cassette import FORMAT, parsed, read_cassette
+from textgrad_engine.llm.disk_reserve import Room
 from textgrad_engine.llm.errors_as_json import error_to_json
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.line_order import LineOrder
@@ -27,7 +28,6 @@ from textgrad_engine.llm.model import Model, innermost
 from textgrad_engine.llm.redact import redacted, secrets_named, secrets_of, without_password
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
-from textgrad_engine.llm.room import Room
 from textgrad_engine.llm.toolcalls import ToolRecord, tool_to_json
 from textgrad_engine.llm.usage import call_key, call_tool, call_under_way
 from textgrad_engine.untrusted_files import check_plain

@@ -15,7 +15,7 @@ from textgrad_engine.keywords import names_told
 from textgrad_engine.nn.loss import ExactMatch, TextLoss, needs_target, takes_criteria
 from textgrad_engine.nn.metric_functions import CalledLosses
 from textgrad_engine.nn.module import Module, OneVariable
-from textgrad_engine.ops.endless import warn_of_endless
+from textgrad_engine.ops.backtracking import warn_of_endless
 from textgrad_engine.ops.evaluators import outputs_in_words, written
 from textgrad_engine.ops.extract import check_part, extract, last_match
 from textgrad_engine.ops.field import check_path, field

@@ -10,10 +10,10 @@ from typing import Any, Literal, TypeAlias
 from textgrad_engine import fences, pytree
 from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.llm.request import GenerateConfig
+from textgrad_engine.ops.example_notes import NOTES, note_on
 from textgrad_engine.ops.fitting import View
 from textgrad_engine.ops.images import Show, not_shown
 from textgrad_engine.ops.messages import Hole, Plan, Rendered, text_of
-from textgrad_engine.ops.noted import NOTES, note_on
 from textgrad_engine.ops.offered import as_lines
 from textgrad_engine.ops.parts import QUOTED, said_of_in_words, without_repeat
 from textgrad_engine.slots import slots_of

@@ -12,7 +12,7 @@ from textgrad_engine import templates
 from textgrad_engine.llm.parsing import json_in
 from textgrad_engine.ops.alike import alike, number_of, plain
 from textgrad_engine.ops.evaluators import written
-from textgrad_engine.ops.letters import whole_to
+from textgrad_engine.ops.graphemes import whole_to
 from textgrad_engine.ops.unseen import seen, unseen
 from textgrad_engine.plain_values import as_own
 from textgrad_engine.slots import by_composed_name

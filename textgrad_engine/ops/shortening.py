@@ -16,7 +16,7 @@ from functools import lru_cache
 from textgrad_engine import templates
 from textgrad_engine.fences import fence
 from textgrad_engine.llm.tokens import count
-from textgrad_engine.ops.letters import LONGEST, whole_to
+from textgrad_engine.ops.graphemes import LONGEST, whole_to
 
 CASES_AT_LEAST = 4
 """Cases that a budget has room for, however long they are: what to write shows in what several share."""

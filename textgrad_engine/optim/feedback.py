@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.fences import unfenced
-from textgrad_engine.ops.letters import whole_to
+from textgrad_engine.ops.graphemes import whole_to
 from textgrad_engine.ops.parts import said_of_in_words
 from textgrad_engine.ops.shortening import without_middle
 from textgrad_engine.optim.cells import Evidence

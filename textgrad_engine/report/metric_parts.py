@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from textgrad_engine.ops.shares import shares_of
+from textgrad_engine.ops.weights import shares_of
 from textgrad_engine.report.printing import fitted, open_table, padded, styled
 from textgrad_engine.report.words import score
 from textgrad_engine.train.evaluation import Evaluation

@@ -16,9 +16,9 @@ from textgrad_engine.errors import BudgetExceeded, RunError, Stopped
 from textgrad_engine.file_errors import reason_of
 from textgrad_engine.llm.attachments import Attachment, attachments_in
 from textgrad_engine.llm.charged import usage_of
+from textgrad_engine.llm.disk_reserve import Room
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
-from textgrad_engine.llm.room import Room
 from textgrad_engine.store.calls import Place, completion_to_json, tool_to_json
 from textgrad_engine.store.files import file_name, inner_folder, typed, unwritable, write_atomically
 from textgrad_engine.store.lines import Lines

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from textgrad_engine.checks import check
-from textgrad_engine.ops.endless import warn_of_endless
+from textgrad_engine.ops.backtracking import warn_of_endless
 from textgrad_engine.optim.contracts.base import say
 from textgrad_engine.slots import composed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from textgrad_engine import nn
-from textgrad_engine.ops.endless import endless_part
+from textgrad_engine.ops.backtracking import endless_part
 from textgrad_engine.optim import Lacks, Matches
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from textgrad_engine import llm, nn
 from textgrad_engine.errors import RunError
-from textgrad_engine.llm import room
+from textgrad_engine.llm import disk_reserve
+from textgrad_engine.llm.disk_reserve import Room
 from textgrad_engine.llm.lines import append_line
-from textgrad_engine.llm.room import Room
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 from ..disks import SmallDisk
@@ -113,13 +113,13 @@ def test_it_leaves_no_file_behind(tmp_path: Path, disk: type[SmallDisk]) -> None
 
 def test_a_cassette_keeps_what_was_under_way_when_the_disk_filled(tmp_path: Path, disk: type[SmallDisk]) -> None:
     """Who reads an answer that found it full is told; all that the model gave is on record, and not asked for again."""
-    made = disk(room.SIZE + 4000)
+    made = disk(disk_reserve.SIZE + 4000)
     answered: list[str] = []
     model = FunctionModel(lambda request: answered.append(request.messages[-1].text) or "yes")
     program = nn.ChatCompletion("{word}")
     told: list[str] = []
     with llm.use_models(forward=model), llm.record(tmp_path / "answers.jsonl") as recording:
-        assert made.promised == room.SIZE
+        assert made.promised == disk_reserve.SIZE
         for asked in [program(word=word) for word in WORDS]:
             try:
                 assert asked.data == "yes"
@@ -137,7 +137,7 @@ def test_a_cassette_keeps_what_was_under_way_when_the_disk_filled(tmp_path: Path
 
 def test_what_is_kept_of_a_single_answer_that_found_the_disk_full_counts(tmp_path: Path, disk: type[SmallDisk]) -> None:
     """An evaluation of which nothing is on record is removed."""
-    disk(room.SIZE + 200)
+    disk(disk_reserve.SIZE + 200)
     with (
         llm.use_models(forward=ScriptedModel(["yes"])),
         llm.record(tmp_path / "answers.jsonl") as recording,
