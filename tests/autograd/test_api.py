@@ -11,13 +11,7 @@ from textgrad_engine.autograd import AccumulateGrad, GradientEdge, get_gradient_
 from textgrad_engine.dispatch import Scope
 from textgrad_engine.errors import AutogradError, CallCancelled, DispatchError
 
-
-def leaf(text="p", role=""):
-    return tg.Variable(text, role=role, requires_grad=True)
-
-
-def texts(gradient):
-    return [item.data for item in gradient]
+from ..values import leaf, texts
 
 
 class Ask(tg.Function):

@@ -9,13 +9,7 @@ import textgrad_engine as tg
 from textgrad_engine import dispatch, func, ops
 from textgrad_engine.errors import AutogradError
 
-
-def leaf(text="p", role=""):
-    return tg.Variable(text, role=role, requires_grad=True)
-
-
-def texts(gradient):
-    return [item.data for item in gradient]
+from ..values import leaf, texts
 
 
 def function(forward, backward=lambda ctx, *grads: grads[0], outputs=1):

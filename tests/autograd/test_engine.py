@@ -16,13 +16,7 @@ from textgrad_engine.autograd.write import write
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.testing import FunctionModel
 
-
-def leaf(text="p", role=""):
-    return tg.Variable(text, role=role, requires_grad=True)
-
-
-def texts(gradient):
-    return [item.data for item in gradient]
+from ..values import leaf, texts
 
 
 class Critic:

@@ -18,9 +18,7 @@ from textgrad_engine.ops.echo import observed
 from textgrad_engine.ops.model_call import ChatCompletion
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
-
-def wanting(data: Any, role: str = "") -> Variable:
-    return Variable(data, role=role, requires_grad=True)
+from ..values import wanting
 
 
 def critic(text: str | Variable) -> Variable:

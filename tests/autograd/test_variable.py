@@ -12,6 +12,8 @@ from textgrad_engine import func, ops
 from textgrad_engine.dispatch import Scope
 from textgrad_engine.errors import AutogradError, CallCancelled, DispatchError
 
+from ..values import texts
+
 
 class Ask(tg.Function):
     """Answers when its gate opens, with all its texts."""
@@ -48,10 +50,6 @@ class Keep(tg.Function):
     def backward(ctx, grad_out):
         (text,) = ctx.saved_variables
         return tg.Variable(f"{text.data}: {grad_out.data}")
-
-
-def texts(gradient):
-    return [item.data for item in gradient]
 
 
 # values
@@ -325,9 +323,9 @@ def test_a_container_of_plain_values_is_taken_by_value_too(wrap):
     given = wrap(history)
     expected = str(given)
     result = Look.apply(gate, given)
-    for texts in (history, given):
-        if isinstance(texts, list):
-            texts.append("new")
+    for each in (history, given):
+        if isinstance(each, list):
+            each.append("new")
     gate.set_result(None)
     assert result.data == expected
 

@@ -10,13 +10,11 @@ import textgrad_engine as tg
 from textgrad_engine import Variable, nn
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
+from ..values import said
+
 
 def wanting(data: str) -> Variable:
     return Variable(data, role="answer", requires_grad=True)
-
-
-def said(variable: Variable) -> list[Any]:
-    return [item.data for item in variable.grad]
 
 
 @pytest.mark.parametrize("scale", [(1, 1), (5, 1)])

@@ -16,6 +16,8 @@ from textgrad_engine.llm import Completion, Request, Usage
 from textgrad_engine.optim.feedback import item_of
 from textgrad_engine.testing import FunctionModel
 
+from ..values import wanting
+
 
 def answering(answer: str = "Oslo") -> FunctionModel:
     """Answers, and fails a test that has a critic asked."""
@@ -25,10 +27,6 @@ def answering(answer: str = "Oslo") -> FunctionModel:
         return answer
 
     return FunctionModel(model)
-
-
-def wanting(text: str, role: str = "") -> Variable:
-    return Variable(text, role=role, requires_grad=True)
 
 
 def said(variable: Variable) -> list[str]:

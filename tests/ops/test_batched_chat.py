@@ -12,15 +12,9 @@ from textgrad_engine.errors import AutogradError, BadRequest
 from textgrad_engine.llm import Request
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
+from ..values import said, wanting
+
 MESSAGES = [{"role": "user", "content": "Sort {ticket}."}]
-
-
-def wanting(data: Any, role: str = "") -> Variable:
-    return Variable(data, role=role, requires_grad=True)
-
-
-def said(variable: Variable) -> list[Any]:
-    return [item.data for item in variable.grad]
 
 
 def critic(request: Request) -> Any:

@@ -22,6 +22,8 @@ from textgrad_engine.ops.model_call import ChatCompletion
 from textgrad_engine.ops.planning import plan_of
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
+from ..values import said, wanting
+
 USER = [{"role": "user", "content": "Hello {name}."}]
 
 
@@ -30,14 +32,6 @@ def critic(request: Request) -> Any:
         return "an answer"
     cases = request.config.response_format.json_schema["properties"]
     return {case: {key: f"about {key}" for key in schema["properties"]} for case, schema in cases.items()}
-
-
-def said(variable: Variable) -> list[str]:
-    return [item.data for item in variable.grad]
-
-
-def wanting(data: Any, role: str = "") -> Variable:
-    return Variable(data, role=role, requires_grad=True)
 
 
 def sent(messages: list[dict[str, Any]], inputs: dict[str, Any] | None = None, **config: Any) -> Request:

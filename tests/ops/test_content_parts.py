@@ -8,11 +8,9 @@ from textgrad_engine import Variable, ops
 from textgrad_engine.llm import Request
 from textgrad_engine.testing import FunctionModel
 
+from ..values import wanting
+
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}}
-
-
-def wanting(data: Any, role: str = "") -> Variable:
-    return Variable(data, role=role, requires_grad=True)
 
 
 def critic(request: Request) -> Any:

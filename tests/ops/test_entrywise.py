@@ -13,14 +13,7 @@ import textgrad_engine as tg
 from textgrad_engine import Variable, func, nn, ops
 from textgrad_engine.testing import FunctionModel
 
-
-def wanting(data: Any, role: str = "") -> Variable:
-    return Variable(data, role=role, requires_grad=True)
-
-
-def said(variable: Variable) -> list[Any]:
-    return [item.data for item in variable.grad]
-
+from ..values import said, wanting
 
 OPERATIONS: dict[str, Any] = {
     "add": ops.add,

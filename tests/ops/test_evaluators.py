@@ -28,15 +28,13 @@ from textgrad_engine.ops import exact_match
 from textgrad_engine.ops.evaluators import outputs_in_words
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
+from ..values import said
+
 MESSAGES = [{"role": "user", "content": "Judge {prediction}."}]
 
 
 def wanting(data: Any) -> Variable:
     return Variable(data, role="queue", requires_grad=True)
-
-
-def said(variable: Variable) -> list[Any]:
-    return [item.data for item in variable.grad]
 
 
 def judged(answer: Any, prediction: Variable | None = None, **options: Any) -> tuple[Variable, Variable]:

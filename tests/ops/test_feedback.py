@@ -18,6 +18,8 @@ from textgrad_engine.ops.cases import _TAGS
 from textgrad_engine.ops.json_answers import Extract
 from textgrad_engine.testing import FunctionModel
 
+from ..values import said
+
 
 def critic(request: Request) -> dict[str, Any]:
     """Says of each input which case it is."""
@@ -37,10 +39,6 @@ def asked(model: FunctionModel, purpose: str = "backward") -> list[Request]:
 
 def user_of(request: Request) -> str:
     return request.messages[-1].text
-
-
-def said(variable: Variable) -> list[str]:
-    return [item.data for item in variable.grad]
 
 
 def run(program: nn.Module, model: FunctionModel, words: list[str], size: int = 1) -> list[str]:

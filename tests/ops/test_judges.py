@@ -11,15 +11,9 @@ from textgrad_engine.fences import fence
 from textgrad_engine.llm import Request
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
+from ..values import said, wanting
+
 MESSAGES = [{"role": "user", "content": "Judge {prediction} by {target}."}]
-
-
-def wanting(data: Any, role: str = "") -> Variable:
-    return Variable(data, role=role, requires_grad=True)
-
-
-def said(variable: Variable) -> list[Any]:
-    return [item.data for item in variable.grad]
 
 
 def judging(request: Request) -> Any:

@@ -16,13 +16,7 @@ from textgrad_engine.ops.parts import MOST_PLACES
 from textgrad_engine.optim.feedback import item_of
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
-
-def said(variable: Variable) -> list[str]:
-    return [item.data for item in variable.grad]
-
-
-def wanting(data: object, role: str = "") -> Variable:
-    return Variable(data, role=role, requires_grad=True)
+from ..values import said, wanting
 
 
 @pytest.mark.parametrize("values", ["abc", Variable("abc"), Variable(["a", "b"]), {"a": 1}, None, 3])
