@@ -6,7 +6,7 @@ import dataclasses
 import math
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -129,35 +129,68 @@ def estimate(
                 f"--latency tells the time of a search, and {found.optimizer.name} is none; leave it out, or name a "
                 "search with --optimizer"
             )
-    answer = 1.0 if latency is None else latency
-    names = sorted({found.models.roles().get(purpose, found.models.forward) for purpose in result.calls})
-    seconds = seconds_at(found.models, result)
-    below = short_of(found.budget, _limits_at(result, "usual"))
+    of_all = _Found(found, result, len(parts), 1.0 if latency is None else latency)
     if as_json:
-        stated = {name: price.model_dump() for name, price in found.models.prices.items()}
-        shown = {"models": names, "prices": stated, "runs": len(parts), **dataclasses.asdict(result)}
-        shown["seconds"] = None if seconds is None else dataclasses.asdict(seconds)
-        if result.waits is not None:
-            shown["seconds_waited"] = dataclasses.asdict(result.waits * answer)
-        shown["budget"] = {**found.budget.model_dump(), "below_usual": below}
-        write_json(shown)
+        write_json(_as_document(of_all))
     else:
         columns = min(width(), 80)
         words = foreseen(found, program, metric, sets[2])
         if every is not None:
             words = foreseen_of_folds(found, program, metric, every)
-        seen = textwrap.wrap(words, columns)
         unpriced = sorted({found.models.roles()[role] for role, each in models.items() if not _is_priced(each)})
-        prices = runs.prices_in_words(found)
-        table = _table(result, names, prices, seconds, answer, columns, len(parts), unpriced)
         early = [
-            _spent_early(found.budget, below, _limits_at(result, "low")),
+            _spent_early(found.budget, of_all.below, _limits_at(result, "low")),
             shared_with_controls(found, controls),
             elsewhere,
         ]
         spent = [line for sentence in early for line in textwrap.wrap(sentence, columns)]
+        seen = textwrap.wrap(words, columns)
+        table = _table(of_all, columns, unpriced)
         write(harmless("\n".join([table, *([""] if spent else []), *spent, *([""] if seen else []), *seen])))
     raise typer.Exit(OK)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Found:
+    """An estimate, and what it is of.
+
+    Attributes:
+        runs: how many it is of.
+        latency: seconds that an answer takes.
+    """
+
+    config: Config
+    result: Estimate
+    runs: int
+    latency: float
+
+    @property
+    def names(self) -> list[str]:
+        """The models that would be asked."""
+        models = self.config.models
+        return sorted({models.roles().get(purpose, models.forward) for purpose in self.result.calls})
+
+    @property
+    def seconds(self) -> Range | None:
+        """See `seconds_at`."""
+        return seconds_at(self.config.models, self.result)
+
+    @property
+    def below(self) -> list[str]:
+        """The limits of the budget that are less than what is usual."""
+        return short_of(self.config.budget, _limits_at(self.result, "usual"))
+
+
+def _as_document(found: _Found) -> dict[str, Any]:
+    """An estimate for machines."""
+    config, result, seconds = found.config, found.result, found.seconds
+    stated = {name: price.model_dump() for name, price in config.models.prices.items()}
+    shown = {"models": found.names, "prices": stated, "runs": found.runs, **dataclasses.asdict(result)}
+    shown["seconds"] = None if seconds is None else dataclasses.asdict(seconds)
+    if result.waits is not None:
+        shown["seconds_waited"] = dataclasses.asdict(result.waits * found.latency)
+    shown["budget"] = {**config.budget.model_dump(), "below_usual": found.below}
+    return shown
 
 
 def _is_priced(model: Model) -> bool:
@@ -185,18 +218,18 @@ def seconds_at(models: Models, result: Estimate) -> Range | None:
     return Range(*ends)
 
 
-def _table(
-    result: Estimate,
-    names: list[str],
-    prices: list[str],
-    seconds: Range | None,
-    latency: float,
-    columns: int,
-    runs: int,
-    unpriced: Sequence[str],
-) -> str:
-    steps = f"t most {plural(result.steps, 'step')} on {', '.join(names)}"
-    lines = textwrap.wrap(f"A{steps}" if runs == 1 else f"{plural(runs, 'run')} together, a{steps}", columns)
+def _table(found: _Found, columns: int, unpriced: Sequence[str]) -> str:
+    """An estimate for people.
+
+    Args:
+        found: the estimate.
+        columns: the width.
+        unpriced: the models whose prices nobody knows.
+    """
+    result, seconds = found.result, found.seconds
+    steps = f"t most {plural(result.steps, 'step')} on {', '.join(found.names)}"
+    several = f"{plural(found.runs, 'run')} together, a{steps}"
+    lines = textwrap.wrap(f"A{steps}" if found.runs == 1 else several, columns)
     if result.assumed:
         lines += textwrap.wrap(f"(if {result.assumed})", columns)
     parts = [result.calls, result.input_tokens, result.output_tokens]
@@ -208,10 +241,10 @@ def _table(
     unknown = f"unknown: nobody knows the price of {' and '.join(unpriced)}; --price states it"
     cost = unknown if result.dollars is None else _told(result.dollars, money)
     lines += ["", *_beside("cost", cost, columns)]
-    for each in (f"(reasoning tokens come on top; tokens: {result.counted})", *prices):
+    for each in (f"(reasoning tokens come on top; tokens: {result.counted})", *runs.prices_in_words(found.config)):
         lines += _beside("", each, columns)
     if result.waits is not None:
-        at = f"{_told(result.waits * latency, duration)} at {latency:g} s an answer"
+        at = f"{_told(result.waits * found.latency, duration)} at {found.latency:g} s an answer"
         lines += ["", *_beside("waiting", f"{at}, if the endpoint takes all requests at once", columns)]
     if seconds is not None:
         at = f"{_told(seconds, duration)} at the limits per minute of [models], or more"
