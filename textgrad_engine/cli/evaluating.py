@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +100,7 @@ class Task:
     missing: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Done:
     """What came of an evaluation.
 
@@ -260,11 +259,11 @@ def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
     began = time.monotonic()
     run = task.subject.run if task.keeps else None
     about = {**task.about, "texts": dict(task.subject.texts), "repeats": task.repeats}
-    calls: list[tuple[str, Usage]] = []
+    calls = _ProgramCalls(task.models.get("forward"))
     with (
         build.surroundings(task.config, task.models, cache=cache),
         meter() as used,
-        observe(partial(_note, calls, task.models.get("forward"))),
+        observe(calls.note),
         contextlib.nullcontext()
         if run is None
         else keeping(run, "eval", task.config, about, missing=task.missing, quiet=quiet) as kept,
@@ -306,33 +305,55 @@ def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
         slices = (task.by[0], slices_of(task.by[1], evaluation, before))
     floors = () if evaluation is None else standings(task.floors, evaluation, evaluation, "other")
     rows = () if evaluation is None else zip(evaluation.ids, evaluation.scores)
-    program, scored = _sum_of(calls), _sum_of(calls, without={name for name, score in rows if score is None})
-    return Done(evaluation, ended, entry, used.total, program, scored, kept, openings, earlier, slices, floors)
+    return Done(
+        evaluation=evaluation,
+        ended=ended,
+        entry=entry,
+        used=used.total,
+        program=calls.total(),
+        scored=calls.total(without={name for name, score in rows if score is None}),
+        kept=kept,
+        openings=openings,
+        earlier=earlier,
+        slices=slices,
+        floors=floors,
+    )
 
 
-def _sum_of(calls: Sequence[tuple[str, Usage]], without: Collection[str] = ()) -> Usage:
-    """What calls took together, without those for some examples."""
-    found = Meter()
-    for name, used in calls:
-        if name not in without:
-            found.end("forward", used, failed=False)
-    return found.total
+class _ProgramCalls:
+    """The program's own calls: for which example each was, and what it took.
 
-
-def _note(calls: list[tuple[str, Usage]], model: Model | None, record: CallRecord) -> None:
-    """Note for which example a call of the program was, and what it took; of a kept answer by a stated price.
-
-    The cache has it at what was known when it was paid for, which may be nothing, or what was stated by mistake.
+    Args:
+        model: answers them; None where there is none.
     """
-    if record.purpose != "forward":
-        return
-    if (answer := record.completion) is None:
-        used = None if record.error is None else usage_of(record.error)
-    else:
-        used = (answer.saved or Usage()) if record.cached else answer.usage
-    if used is not None and record.cached and model is not None and record.model == model.name:
-        now = price_of_model(model, used, tier_of(model, record.request.config))
-        known = used.dollars if stated_price(model) is None else None
-        used = used.model_copy(update={"dollars": now if known is None else known})
-    if used is not None:
-        calls.append((record.key, used))
+
+    def __init__(self, model: Model | None) -> None:
+        self._model = model
+        self._used: list[tuple[str, Usage]] = []
+
+    def note(self, record: CallRecord) -> None:
+        """Note a call, if it is one; of a kept answer what it took by a stated price.
+
+        The cache has it at what was known when it was paid for, which may be nothing, or what was stated by mistake.
+        """
+        if record.purpose != "forward":
+            return
+        if (answer := record.completion) is None:
+            used = None if record.error is None else usage_of(record.error)
+        else:
+            used = (answer.saved or Usage()) if record.cached else answer.usage
+        model = self._model
+        if used is not None and record.cached and model is not None and record.model == model.name:
+            now = price_of_model(model, used, tier_of(model, record.request.config))
+            known = used.dollars if stated_price(model) is None else None
+            used = used.model_copy(update={"dollars": now if known is None else known})
+        if used is not None:
+            self._used.append((record.key, used))
+
+    def total(self, without: Collection[str] = ()) -> Usage:
+        """What they took together, without those for some examples."""
+        found = Meter()
+        for name, used in self._used:
+            if name not in without:
+                found.end("forward", used, failed=False)
+        return found.total
