@@ -20,7 +20,7 @@ from textgrad_engine.ops.evaluators import check_purpose, deterministic_evaluato
 from textgrad_engine.ops.exact_match import exact_match_evaluator
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.json_match import json_match
-from textgrad_engine.ops.judges import judge_settings, judged_by
+from textgrad_engine.ops.judges import Judging, judge_settings, judged_by
 from textgrad_engine.ops.rubrics import checked_by, rubric_settings
 from textgrad_engine.ops.scores import as_scale
 from textgrad_engine.ops.text_loss import text_loss
@@ -246,8 +246,8 @@ class Judge(OneVariable):
     ) -> Variable:
         """Score a prediction."""
         settings = self._settings = judge_settings(self.model, self.scale, self._settings)
-        given = self.instructions, target, inputs, self.scale, self.images, self.success_fn
-        return judged_by(settings, prediction, *given, reduction_fn=sum, eval_mode=self.eval_mode)[0]
+        how = Judging(settings, self.scale, self.images, self.success_fn, sum, self.eval_mode)
+        return judged_by(how, prediction, self.instructions, target, inputs)[0]
 
 
 class Rubric(OneVariable):

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Variable
@@ -222,9 +222,23 @@ def judge(
     functions = {"success_fn": success_fn, "reduction_fn": reduction_fn}
     check(judge, {"inputs": inputs, "eval_mode": eval_mode, "model": model, **functions})
     scale = as_scale(scale)
-    settings = judge_settings(model, scale)
-    given = prediction, instructions, target, inputs, scale, images
-    return judged_by(settings, *given, success_fn, reduction_fn, eval_mode)
+    how = Judging(judge_settings(model, scale), scale, images, success_fn, reduction_fn, eval_mode)
+    return judged_by(how, prediction, instructions, target, inputs)
+
+
+class Judging(NamedTuple):
+    """How predictions are judged; all but `settings` as for `judge`.
+
+    Attributes:
+        settings: of `judge_settings`.
+    """
+
+    settings: ChatSettings
+    scale: tuple[float, float]
+    images: int
+    success_fn: Success | None
+    reduction_fn: Reduction
+    eval_mode: bool
 
 
 def judge_settings(
@@ -244,37 +258,32 @@ def judge_settings(
 
 
 def judged_by(
-    settings: ChatSettings,
+    how: Judging,
     prediction: Variable,
     instructions: Variable | str,
     target: Variable | str | list[str] | None,
     inputs: Mapping[str, Any] | None,
-    scale: tuple[float, float],
-    images: int,
-    success_fn: Success | None,
-    reduction_fn: Reduction,
-    eval_mode: bool,
 ) -> tuple[Variable, Variable]:
-    """As `judge`, with settings of `judge_settings`."""
+    """As `judge`; `how` holds what is the same for many predictions."""
     refuse_several_outputs(prediction)
     refuse_parts(instructions, "judge")
     target, inputs = beside((prediction, instructions), target, inputs)
     names = list(inputs)
     prompt = templates.load("judge")
-    plan = _judge_plan(prompt, tuple(names), *scale, checked_images(images, "images"))
+    plan = _judge_plan(prompt, tuple(names), *how.scale, checked_images(how.images, "images"))
 
     def one(values: list[Any]) -> tuple[Variable, Variable]:
         given = as_texts(names, values[2:])
-        answer = ChatCompletion.apply(settings, plan, prompt.system, *values[:2], *given)
-        return _verdict(values[0], answer, _Scale(*scale, success_fn), eval_mode)
+        answer = ChatCompletion.apply(how.settings, plan, prompt.system, *values[:2], *given)
+        return _verdict(values[0], answer, _Scale(*how.scale, how.success_fn), how.eval_mode)
 
-    if not eval_mode:
+    if not how.eval_mode:
         prediction, target = detached(prediction), detached(target)
     values = [prediction, instructions, target, *inputs.values()]
     size = common_size(list(zip(["the prediction", "the instructions", "the target", *names], values)), "judge")
     if size is None:
         return one(values)
-    return of_batch(each_entry(size, values, one, "judge"), reduction_fn, success_fn, eval_mode)
+    return of_batch(each_entry(size, values, one, "judge"), how.reduction_fn, how.success_fn, how.eval_mode)
 
 
 @functools.lru_cache(maxsize=64, typed=True)  # a scale to 1.0 is written otherwise than one to 1
