@@ -15,7 +15,7 @@ from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Request
 from textgrad_engine.optim.demos import Demo
 from textgrad_engine.optim.proposers import Brief, propose
-from textgrad_engine.optim.search.by_scores import ByScores
+from textgrad_engine.optim.proposers.by_scores import ByScores
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 from textgrad_engine.testing.simulated import SimulatedTask
 from textgrad_engine.train import Objective

@@ -15,7 +15,7 @@ from typing import Any
 
 from textgrad_engine.llm.request import Message
 
-_log = logging.getLogger("textgrad_engine.llm.called")
+_log = logging.getLogger("textgrad_engine.llm.called")  # as it was called: programs filter by it
 
 _NONE = "{}"
 

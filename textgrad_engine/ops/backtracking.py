@@ -16,7 +16,7 @@ import re
 import time
 from collections.abc import Iterator
 
-_log = logging.getLogger("textgrad_engine.ops.endless")
+_log = logging.getLogger("textgrad_engine.ops.endless")  # as it was called: programs filter by it
 
 _LONGEST = 60
 _TOO_LONG = 0.05

@@ -44,13 +44,13 @@ from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.demo_runs import demos_and_queries
 from textgrad_engine.optim.gather import Heard, gather
 from textgrad_engine.optim.proposers import Proposer, Rewrite
+from textgrad_engine.optim.proposers.paraphrase import Paraphrase
 from textgrad_engine.optim.search.bandit import BATCH, successive_rejects, ucb
 from textgrad_engine.optim.search.credit import credit
 from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, Round, in_words, lost, unanswered
 from textgrad_engine.optim.search.lanes import Lanes
 from textgrad_engine.optim.search.objective import FeedbackOn, Objective, after_costs, rows_of
-from textgrad_engine.optim.search.paraphrase import Paraphrase
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.optim.search.volume import Range, Sizes, Volume, rounded_up
 from textgrad_engine.optim.settings import may_show, reads_words

@@ -32,7 +32,7 @@ from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.contracts import Contract
 from textgrad_engine.optim.demos import fitted_demo, note_unshown
-from textgrad_engine.optim.search.by_scores import ByScores
+from textgrad_engine.optim.proposers.by_scores import ByScores
 from textgrad_engine.optim.search.drafts import Draft, Job
 from textgrad_engine.optim.search.evolving import Outcome, PopulationSearcher, Round, in_words, lost, unanswered
 from textgrad_engine.optim.search.objective import Objective, Split, after_costs, rows_of, worths

@@ -12,7 +12,7 @@ from textgrad_engine.errors import AutogradError
 from textgrad_engine.ops.tools import NO_FEEDBACK, have_been_called
 from textgrad_engine.train.rehearsal import is_rehearsed
 
-_log = logging.getLogger("textgrad_engine.train.reach")
+_log = logging.getLogger("textgrad_engine.train.reach")  # as it was called: programs filter by it
 
 
 class Reach:

@@ -12,9 +12,9 @@ from textgrad_engine.llm import Message, Request
 from textgrad_engine.optim.contracts import contracts_for
 from textgrad_engine.optim.proposers import Brief, Crossover, Patch, Rewrite, propose
 from textgrad_engine.optim.proposers.asking import LateModel
+from textgrad_engine.optim.proposers.by_scores import ByScores
+from textgrad_engine.optim.proposers.paraphrase import Paraphrase
 from textgrad_engine.optim.proposers.unaided import Unaided
-from textgrad_engine.optim.search.by_scores import ByScores
-from textgrad_engine.optim.search.paraphrase import Paraphrase
 from textgrad_engine.testing import ScriptedModel
 
 BRIEF = Brief(role="system prompt", text="Sort.\nBe polite.", origins=(None, None), contracts=contracts_for([], 40))

@@ -13,9 +13,9 @@ from textgrad_engine.errors import AuthenticationFailed, ContentFiltered
 from textgrad_engine.llm import Request, tokens
 from textgrad_engine.optim import MaxTokens, Optimizer
 from textgrad_engine.optim.proposers import Rewrite
-from textgrad_engine.optim.search.by_scores import ByScores, shown_scores
+from textgrad_engine.optim.proposers.by_scores import ByScores, shown_scores
+from textgrad_engine.optim.proposers.paraphrase import Paraphrase
 from textgrad_engine.optim.search.drafts import Desk, Draft, Job
-from textgrad_engine.optim.search.paraphrase import Paraphrase
 from textgrad_engine.optim.search.population import Candidate
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 

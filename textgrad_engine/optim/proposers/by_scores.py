@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.llm import tokens
 from textgrad_engine.llm.model import Model
-from textgrad_engine.optim.proposers import Brief, Proposal
 from textgrad_engine.optim.proposers.asking import ask_for_text, slots_without_feedback
+from textgrad_engine.optim.proposers.base import Brief, Proposal
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textgrad_engine.llm.model import Model
-from textgrad_engine.optim.proposers import Brief, Proposal
 from textgrad_engine.optim.proposers.asking import ask_for_text, slots_without_feedback
+from textgrad_engine.optim.proposers.base import Brief, Proposal
 
 
 @dataclass(frozen=True)
