@@ -137,6 +137,34 @@ class AskingDirectly(Asking):
         return await asked(self.part.chat.model, word)
 
 
+class Awaiting(Forgiving):
+    """Asks its model in a Function of its own, on the loop of operations."""
+
+    def forward(self, word: str) -> Variable:  # type: ignore[override]
+        model = self.chat.model
+
+        class Ask(tg.Function):
+            @staticmethod
+            async def forward(ctx: Any, said: Variable) -> Variable:
+                return Variable(await asked(model, str(said)))
+
+        answer: Variable = Ask.apply(Variable(word))
+        return answer
+
+
+class Improving(Forgiving):
+    """Criticizes its own answer, and makes do without that where nobody criticizes it."""
+
+    def forward(self, word: str) -> str:
+        draft = Variable(word, "a draft", requires_grad=True)
+        try:
+            with tg.enable_grad():
+                tg.backward(nn.TextLoss("Is it right?")(draft))
+        except Exception:
+            return "sorry"
+        return word
+
+
 class Evaluating(nn.Module):
     """Evaluates a forgiving part, and has an answer where that ends, too."""
 
@@ -161,19 +189,21 @@ async def asked(model: Any, word: str) -> str:
     return completion.text
 
 
-@pytest.mark.parametrize("kind", [Forgiving, Asking, Direct, AskingDirectly, Evaluating])
+@pytest.mark.parametrize("kind", [Forgiving, Asking, Direct, AskingDirectly, Awaiting, Improving, Evaluating])
 def test_what_no_budget_had_room_for_is_not_scored_whatever_the_program_made_of_it(kind: Any) -> None:
     """It would count as wrong: the score of a program that catches errors fell with its budget, without a word."""
     model = resolve(echo())
-    with tg.budget(calls=3), pytest.raises(BudgetExceeded):
-        evaluate(kind(model), rows(8), nn.ExactMatch(), concurrency=1)
-    with tg.budget(calls=7):
-        found, ended = attempt(kind(model), rows(8), nn.ExactMatch(), concurrency=1)
-    assert isinstance(ended, BudgetExceeded)
-    assert found is not None
-    assert set(found.answered) == {1.0}
-    with tg.budget(calls=5), pytest.raises(BudgetExceeded):
-        Objective(kind(model), nn.ExactMatch(), rows(8)).scores(("Say.",), range(8))
+    critic = resolve(FunctionModel(lambda request: json.dumps({"nothing_wrong": True, "criticism": ""})))
+    with tg.use_models(forward=critic):
+        with tg.budget(calls=3), pytest.raises(BudgetExceeded):
+            evaluate(kind(model), rows(8), nn.ExactMatch(), concurrency=1)
+        with tg.budget(calls=7):
+            found, ended = attempt(kind(model), rows(8), nn.ExactMatch(), concurrency=1)
+        assert isinstance(ended, BudgetExceeded)
+        assert found is not None
+        assert set(found.answered) == {1.0}
+        with tg.budget(calls=5), pytest.raises(BudgetExceeded):
+            Objective(kind(model), nn.ExactMatch(), rows(8)).scores(("Say.",), range(8))
 
 
 class Complaining(Waits):
@@ -240,6 +270,33 @@ def test_what_a_stop_left_unasked_is_not_scored_whatever_the_program_made_of_it(
     assert isinstance(ended, Stopped)
     assert found is not None
     assert (found.answered, found.unanswered) == ((1.0, 1.0, 1.0), 5)
+
+
+def test_what_a_stop_left_in_the_queue_is_not_scored_where_a_program_awaits_its_model_itself() -> None:
+    """It waits for its turn at the endpoint, or for another attempt, when Ctrl-C comes."""
+
+    class Together(Direct):
+        def forward(self, word: str) -> str:
+            async def both() -> list[str]:
+                return await asyncio.gather(*[asked(self.chat.model, each) for each in (word, f"{word} again")])
+
+            return asyncio.run(both())[-1].split()[0]
+
+    with Stop() as stop:
+
+        async def answer(request: Request) -> str:
+            if word(request) == "1":
+                for number in range(9):
+                    await asyncio.sleep(0)
+                    if number == 4:  # the other one is in the queue by then, and leaves it at once
+                        stop.set()
+            return word(request)
+
+        model = resolve(FunctionModel(answer), max_in_flight=1)
+        found, ended = attempt(Together(model), rows(3), nn.ExactMatch(), concurrency=1)
+    assert isinstance(ended, Stopped)
+    assert found is not None
+    assert (found.answered, found.unanswered) == ((1.0,), 2)
 
 
 def test_a_failure_that_a_program_makes_do_with_is_its_own_matter() -> None:

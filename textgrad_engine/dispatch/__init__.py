@@ -8,7 +8,7 @@ web handler).
 from __future__ import annotations
 
 from textgrad_engine.dispatch.calls import Call, joint, run, submit, times_waited
-from textgrad_engine.dispatch.endings import meeting, note_met
+from textgrad_engine.dispatch.endings import note_met
 from textgrad_engine.dispatch.refusing import waits, would_wait_for_itself
 from textgrad_engine.dispatch.scope import Scope, check_cancelled, current_scope, through_with
 from textgrad_engine.dispatch.source_lines import Line, asked_from, begun_from, caller_line
@@ -34,7 +34,6 @@ __all__ = [
     "current_scope",
     "in_loop_thread",
     "joint",
-    "meeting",
     "note_met",
     "nudge",
     "place_taken",

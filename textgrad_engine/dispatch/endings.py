@@ -3,34 +3,52 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TypeAlias
 
 from textgrad_engine.errors import BudgetExceeded, Stopped
 from textgrad_engine.scoped import setting
 
-Met: TypeAlias = list[BudgetExceeded | Stopped]
+Ending: TypeAlias = BudgetExceeded | Stopped
 
-_met: ContextVar[tuple[Met, ...]] = ContextVar("textgrad_engine_endings_met", default=())
+
+class Met(list[Ending]):
+    """The endings that were met so far, in order.
+
+    Args:
+        ends: whether an ending is the block's matter, and not one of its code's own.
+    """
+
+    def __init__(self, ends: Callable[[Ending], bool]) -> None:
+        super().__init__()
+        self.ends = ends
+
+
+MET: ContextVar[tuple[Met, ...]] = ContextVar("textgrad_engine_endings_met", default=())
+"""What was met in each of the blocks around, the outermost first."""
 
 
 @contextlib.contextmanager
-def meeting() -> Iterator[Met]:
+def meeting(ends: Callable[[Ending], bool]) -> Iterator[Met]:
     """Inside the block, and in what is dispatched there, spent budgets and stops are noted where its code meets them.
 
     What is met inside of a block in it, as in an evaluation that a program makes, is noted for both.
 
+    Args:
+        ends: whether an ending is the block's matter.
+
     Yields:
         Those so far, in order; what is under way behind the block goes on to add to them.
     """
-    found: Met = []
-    with setting(_met, (*_met.get(), found)):
+    found = Met(ends)
+    with setting(MET, (*MET.get(), found)):
         yield found
 
 
 def note_met(error: BaseException) -> None:
     """Note a failure that is raised where a value is read, or where a model is awaited without an operation."""
     if isinstance(error, BudgetExceeded | Stopped):
-        for found in _met.get():
-            found.append(error)
+        for found in MET.get():
+            if found.ends(error):
+                found.append(error)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+from textgrad_engine.dispatch.endings import note_met
 from textgrad_engine.dispatch.thread import in_loop_thread
 from textgrad_engine.errors import DispatchError
 from textgrad_engine.tracebacks import hide
@@ -51,6 +52,7 @@ def waits(twin: str, *, always: str = "") -> Callable[[Callable[P, R]], Callable
                     raise would_wait_for_itself(always, twin)
                 return function(*args, **kwargs)
             except BaseException as error:
+                note_met(error)
                 hide(error, boundary=__name__)
                 raise
             finally:

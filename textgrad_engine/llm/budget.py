@@ -146,6 +146,7 @@ class Budgeted(Wrapper):
                 stated = _max_tokens_in(request.config.over(self._defaults))
                 amount = self._worst_case(request, stated or self._most_output, ())
                 error.refused_by = await _refuser(budgets, reserves, amount)
+                note_if_direct(error)
             raise
 
     async def _within(

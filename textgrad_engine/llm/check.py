@@ -7,6 +7,7 @@ from inspect import isawaitable
 from types import CoroutineType
 
 from textgrad_engine.checks import at_least, check
+from textgrad_engine.dispatch.endings import MET
 from textgrad_engine.errors import (
     AnswerError,
     ContentFiltered,
@@ -19,6 +20,7 @@ from textgrad_engine.errors import (
 )
 from textgrad_engine.llm.charged import is_estimated, mark
 from textgrad_engine.llm.content import thoughts_in
+from textgrad_engine.llm.ended import unless_ended
 from textgrad_engine.llm.listening import void
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of
 from textgrad_engine.llm.parsing import BEGINS_THINKING, THOUGHT_END, check_json, without_thoughts
@@ -52,6 +54,7 @@ class Check(Wrapper):
         self.max_text = max_text
         self._who: dict[str, str] = {}  # by purpose who answers, in words for errors
         self._defaults = defaults_of(inner)
+        self._is_own = not hasattr(self._core, "base_url")  # no endpoint, which catches nothing
 
     async def complete(self, request: Request) -> Completion:
         """Ask, and look at the answer.
@@ -73,7 +76,7 @@ class Check(Wrapper):
                 "request)`, and await in it what takes time: it runs on the event loop, together with other calls"
             )
         try:
-            completion = await asked
+            completion = await (unless_ended(asked) if self._is_own and MET.get() else asked)
         except TextgradError:
             raise
         except Exception as error:  # a bug, or a failure of the network in the words of somebody's client
@@ -130,7 +133,7 @@ class Check(Wrapper):
 
     def _check_calls(self, completion: Completion) -> None:
         for call in completion.tool_calls:
-            if "name" in call and "function" not in call and not hasattr(self._core, "base_url"):  # no endpoint's
+            if "name" in call and "function" not in call and self._is_own:
                 raise ReturnError(
                     f"{_of_class(self._core)}.complete() gave the tool call {call!r:.80}; a call has OpenAI's shape, "
                     "{'id': 'call_1', 'type': 'function', 'function': {'name': ..., 'arguments': '{...}'}}, with JSON "

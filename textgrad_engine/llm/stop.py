@@ -9,7 +9,7 @@ from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from textgrad_engine.dispatch import in_loop_thread, note_met
+from textgrad_engine.dispatch import note_met
 from textgrad_engine.errors import BudgetExceeded, Stopped
 
 T = TypeVar("T")
@@ -109,13 +109,11 @@ def check_stop() -> None:
 
 
 def note_if_direct(error: BudgetExceeded | Stopped) -> None:
-    """Note a call that is not sent where code of the user's own awaits it: in a loop of its own, or in a tool.
+    """Note a call that is not sent where code of the user's own awaits it, and no operation.
 
-    Other calls are those of operations, and are noted where their values are read (`dispatch.endings`).
+    Those of operations are noted where their values are read (`dispatch.endings`), as a program may need none of them.
     """
-    from textgrad_engine.llm.usage import call_tool  # what only reads a run loads no usage
-
-    if call_tool.get() or not in_loop_thread():
+    if not BY_OPERATION.get():
         note_met(error)
 
 
@@ -141,6 +139,9 @@ def failing_on_stop(future: asyncio.Future[Any]) -> Iterator[None]:
         if any(stop.is_set for stop in stops):  # after listening, so that no `set` falls between
             fail()
         yield
+    except Stopped as error:
+        note_if_direct(error)
+        raise
     finally:
         for stop, handle in handles:
             stop.unlisten(handle)
@@ -160,9 +161,9 @@ async def unless_stopped(work: Coroutine[Any, Any, T]) -> T:
     try:
         with failing_on_stop(future):
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-        future.result()
+            if task.done():
+                return task.result()
+            future.result()
         raise AssertionError("either the work or the switch ends the wait")
     finally:
         if future.done() and not future.cancelled():
@@ -184,3 +185,6 @@ def _stopped_by(stop: Stop) -> Stopped:
 
 
 _stops: ContextVar[tuple[Stop, ...]] = ContextVar("textgrad_engine_stops", default=())
+
+BY_OPERATION: ContextVar[bool] = ContextVar("textgrad_engine_by_operation", default=False)
+"""Whether it is an operation that awaits a model here, and not code of the user's own."""

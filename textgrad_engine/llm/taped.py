@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from textgrad_engine.errors import BudgetExceeded, CallCancelled, ModelError, RunError, Stopped, TextgradError
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.charged import usage_of
+from textgrad_engine.llm.ended import unless_ended
 from textgrad_engine.llm.ids import known_ids
 from textgrad_engine.llm.meters import under_way
 from textgrad_engine.llm.model import Model, Wrapper
@@ -72,7 +73,7 @@ async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) 
     player = answered_by.get()
     if player is None and not cassettes.get() and not are_observed():
         with under_way():
-            return await run()
+            return await unless_ended(run())
     started, began = next_moment(), time.perf_counter()
     begun = [(recording, recording.begin_tool()) for recording in cassettes.get()]
     known = None if player is None else await player.tool(call)
@@ -84,7 +85,7 @@ async def tool_result(call: ToolCall, run: Callable[[], Awaitable[ToolResult]]) 
         name = id_of(call) if known is None else known.id
         with under_way(), inside(name):
             try:
-                result = await run()
+                result = await unless_ended(run())
             except _ENDING:
                 raise
             except TextgradError as error:

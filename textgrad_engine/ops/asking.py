@@ -18,6 +18,7 @@ from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import Message, Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.roles import model_for
+from textgrad_engine.llm.stop import BY_OPERATION
 from textgrad_engine.llm.usage import call_key
 from textgrad_engine.ops.messages import ChatSettings, Plan
 
@@ -34,6 +35,7 @@ async def completion_of(
     model = model_for(settings.purpose, settings.model)
     example = EXAMPLE.get()
     token = None if example == call_key.get() else call_key.set(example)
+    by_operation = BY_OPERATION.set(True)
     try:
         if settings.sample or SHARED.get() is not None:
             return await _sampled(settings, model, request)
@@ -43,6 +45,7 @@ async def completion_of(
             _say_of_images(error, request)
         raise
     finally:
+        BY_OPERATION.reset(by_operation)
         if token is not None:
             call_key.reset(token)
 

@@ -10,13 +10,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
-from textgrad_engine.errors import UNANSWERED, BudgetExceeded, ScoreError, Stopped, TextgradError
+from textgrad_engine.dispatch.endings import Ending
+from textgrad_engine.errors import UNANSWERED, ScoreError, TextgradError
 from textgrad_engine.func.pmap import in_threads
-from textgrad_engine.llm.account import Budget
-from textgrad_engine.llm.budget import budgets_around
 from textgrad_engine.llm.cachekey import sampling_apart
+from textgrad_engine.llm.ended import meeting_endings
 from textgrad_engine.llm.places import numbering_places
-from textgrad_engine.llm.stop import Stop, stops_around
 from textgrad_engine.nn.metric_functions import Score
 from textgrad_engine.nn.side_by_side import side_by_side
 from textgrad_engine.ops.score_parts import hearing_parts
@@ -36,17 +35,13 @@ class Ran(NamedTuple):
         loss: its score.
         parts: what the score was made of, in order (`train.metrics_of`): of an `nn.Weighted` its losses, of an
             `nn.Rubric` its criteria; none of other losses.
-        met: the spent budgets and stops that program and loss have met so far, also where they caught them.
-        budgets: those around it.
-        stops: the switches around it.
+        met: the spent budgets and stops around it that program and loss have met so far, also where they caught them.
     """
 
     prediction: Any
     loss: Any
     parts: tuple[Variable, ...] = ()
-    met: Sequence[BudgetExceeded | Stopped] = ()
-    budgets: tuple[Budget, ...] = ()
-    stops: tuple[Stop, ...] = ()
+    met: Sequence[Ending] = ()
 
     def score(self) -> float:
         """The score, waited for; or what ended it, whatever program and loss have made of that.
@@ -62,11 +57,11 @@ class Ran(NamedTuple):
         try:
             found = as_score(self.loss)
         except Exception:
-            if _ended(self.met, self.budgets, self.stops) is None:
+            if not self.met:
                 raise
             found = math.nan
-        if (ended := _ended(self.met, self.budgets, self.stops)) is not None:  # out of the handler: it may be its cause
-            raise ended.with_traceback(None)  # it may be raised for many examples, and would get longer each time
+        if self.met:  # out of the handler: it may be its cause
+            raise self.met[0].with_traceback(None)  # it may be raised for many examples, and would get longer each time
         return found
 
 
@@ -86,37 +81,22 @@ def run_on(name: str, program: Callable[..., Any], fields: Mapping[str, Any], sc
         score: the loss.
         wanted: the example's target.
     """
-    doing, met = "running the program", list[BudgetExceeded | Stopped]()
+    doing, met = "running the program", list[Ending]()
     try:
-        with dispatch.meeting() as met:
+        with meeting_endings() as met:
             with sampling_apart(), numbering_places():
                 prediction = as_prediction(program(**fields))
             doing = "computing the loss"
             loss, parts = scored_by_parts(score, prediction, wanted, fields)
-        return Ran(prediction, loss, parts, met, budgets_around(), stops_around())
+        return Ran(prediction, loss, parts, met)
     except Exception as error:
-        ended = _ended(met, budgets_around(), stops_around())  # of which the program may have made an error of its own
-        if ended is None or ended is error:
+        if not met or met[0] is error:  # else the program may have made an error of its own of that
             if isinstance(error, UNANSWERED):
                 return not_to_be_had(error)
             if not isinstance(error, TextgradError) or isinstance(error, ScoreError):
                 error.add_note(f"while {doing} on example {name!r}")
             raise
-    raise ended.with_traceback(None)
-
-
-def _ended(
-    met: Sequence[BudgetExceeded | Stopped], budgets: Sequence[Budget], stops: Sequence[Stop]
-) -> BudgetExceeded | Stopped | None:
-    """The first of what code has met that is of one of these budgets or switches."""
-    for error in met:
-        if isinstance(error, Stopped):
-            own = any(each.stopped(error) for each in stops)
-        else:
-            own = any(each.refused(error) for each in budgets)
-        if own:
-            return error
-    return None
+    raise met[0].with_traceback(None)
 
 
 def scored_by_parts(

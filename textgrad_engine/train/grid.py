@@ -17,14 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.func import functional_call, vmap
 from textgrad_engine.func.vmap import VmapLayer
-from textgrad_engine.llm.budget import budgets_around
+from textgrad_engine.llm.ended import meeting_endings
 from textgrad_engine.llm.places import numbering_places
-from textgrad_engine.llm.stop import stops_around
 from textgrad_engine.nn import (
     ChatCompletion,
     ExactMatch,
@@ -143,7 +141,7 @@ def run_grid(
         randomness=None,
         names=[name for name, _, _ in rows],
     )
-    with dispatch.meeting() as met, numbering_places():
+    with meeting_endings() as met, numbering_places():
         by_example(values, inputs, targets)
     ((outer, inner, prediction, found, parts),) = made
 
@@ -151,5 +149,4 @@ def run_grid(
         return [outer.entries(entry) for entry in inner.entries(value)]
 
     each = zip(table(prediction), table(found), *map(table, parts))
-    around = budgets_around(), stops_around()
-    return [[Ran(said, score, tuple(own), met, *around) for said, score, *own in zip(*of)] for of in each]
+    return [[Ran(said, score, tuple(own), met) for said, score, *own in zip(*of)] for of in each]

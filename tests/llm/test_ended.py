@@ -1,0 +1,117 @@
+"""What a spent budget has ended: answers of tools, and of models of a user's own, that were made without it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import textgrad_engine as tg
+from textgrad_engine import llm, nn
+from textgrad_engine.errors import BudgetExceeded
+from textgrad_engine.llm import CallableModel, Completion, Message, Request, Usage, resolve
+from textgrad_engine.testing import FunctionModel
+from textgrad_engine.train import evaluate
+
+ROWS = [{"word": str(n), "target": str(n)} for n in range(3)]
+
+
+def echo() -> Any:
+    """Says the word back; it may say much, so it needs room for that."""
+    return resolve(FunctionModel(lambda request: request.messages[-1].text), max_tokens=20_000)
+
+
+async def asked(model: Any, word: str) -> str:
+    """What a model says, or something in any case."""
+    try:
+        completion: Completion = await model.complete(Request(messages=(Message(role="user", content=word),)))
+    except Exception:
+        return "sorry"
+    return completion.text
+
+
+def app() -> tuple[nn.Module, Any]:
+    """A program whose model is an app that asks another one, and has an answer in any case."""
+    model = echo()
+
+    async def forgiving(messages: list[dict[str, Any]]) -> str:
+        return await asked(model, str(messages[-1]["content"]))
+
+    own = CallableModel(forgiving, cache_key="1")
+    return nn.ChatCompletion("{word}", model=own, max_tokens=10), own
+
+
+def agent() -> tuple[nn.Module, Any]:
+    """A program whose model calls a tool that asks another one, and has a result in any case."""
+    model = echo()
+
+    async def ask(word: str) -> str:
+        """Ask it."""
+        return await asked(model, word)
+
+    def answer(request: Request) -> str | Completion:
+        last = request.messages[-1]
+        if last.role == "tool":
+            return last.text
+        function = {"name": "ask", "arguments": json.dumps({"word": last.text})}
+        called = ({"id": "1", "type": "function", "function": function},)
+        return Completion(text="", finish_reason="tool_calls", tool_calls=called, usage=Usage())
+
+    own = FunctionModel(answer)
+    return nn.ChatCompletion("{word}", model=own, tools=[ask], max_tokens=10), own
+
+
+def told(line: str) -> str:
+    """What a line of a cassette tells of an answer, or of what a tool gave."""
+    entry = json.loads(line)
+    return str(entry.get("completion", entry.get("result")))
+
+
+def spent_by(made: Any, tokens: int | None, path: Path) -> tuple[Any, list[str]]:
+    """How the program scores with a cassette that is gone on with, and what is on record then."""
+    program, _ = made()
+    found = None
+    with tg.budget(tokens=tokens), llm.record(path, resume=True):
+        try:
+            found = evaluate(program, ROWS, nn.ExactMatch(), concurrency=1).scores
+        except BudgetExceeded:
+            assert tokens is not None
+    return found, sorted(map(told, path.read_text().splitlines()))
+
+
+@pytest.mark.parametrize("made", [app, agent])
+def test_what_was_said_without_room_in_a_budget_is_on_record_nowhere(made: Any, tmp_path: Path) -> None:
+    """Where there was room for it, it was given again: the example was wrong for good."""
+    whole, answers = spent_by(made, None, tmp_path / "whole.jsonl")
+    assert whole == (1.0, 1.0, 1.0)
+    path = tmp_path / "ended.jsonl"
+    found, before = spent_by(made, 10_000, path)
+    assert found is None
+    assert not any("sorry" in each for each in before)
+    assert spent_by(made, None, path) == (whole, answers)
+
+
+def test_what_was_said_without_room_in_a_budget_is_in_no_cache(tmp_path: Path) -> None:
+    """A later run with another budget was given it, without a call."""
+    program, own = app()
+    program.model = resolve(own, cache=tmp_path)
+    with tg.budget(tokens=10_000), pytest.raises(BudgetExceeded):
+        evaluate(program, ROWS, nn.ExactMatch())
+    assert evaluate(program, ROWS, nn.ExactMatch()).scores == (1.0, 1.0, 1.0)
+
+
+def test_a_budget_that_a_program_sets_for_itself_is_the_tools_matter() -> None:
+    """A tool that makes do with what its example may cost goes on, and so does the conversation."""
+
+    class Frugal(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.agent, _ = agent()
+
+        def forward(self, word: str) -> str:
+            with tg.budget(tokens=10_000):
+                return str(self.agent(word=word))
+
+    assert evaluate(Frugal(), [{"word": "1", "target": "sorry"}], nn.ExactMatch()).scores == (1.0,)

@@ -1,0 +1,55 @@
+"""What a spent budget, or a stop, has ended, whatever code of a user's own has made of that."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from contextlib import AbstractContextManager
+from typing import TypeVar
+
+from textgrad_engine.dispatch.endings import MET, Ending, Met, meeting
+from textgrad_engine.errors import Stopped
+from textgrad_engine.llm.budget import budgets_around
+from textgrad_engine.llm.stop import BY_OPERATION, stops_around
+from textgrad_engine.scoped import setting
+
+T = TypeVar("T")
+
+
+def meeting_endings() -> AbstractContextManager[Met]:
+    """Inside the block the budgets and switches around it are noted where its code meets that they are spent or set.
+
+    One that code in it has made for calls of its own is its own matter.
+    """
+    budgets, stops = budgets_around(), stops_around()
+
+    def ends(error: Ending) -> bool:
+        if isinstance(error, Stopped):
+            return any(each.stopped(error) for each in stops)
+        return any(each.refused(error) for each in budgets)
+
+    return meeting(ends)
+
+
+async def unless_ended(work: Awaitable[T]) -> T:
+    """What a tool, or a model of a user's own, gives inside of an example; or what ended that, whatever it made of it.
+
+    What it says instead is no answer: on record, or in a cache, it would be given again where there is room for it.
+
+    Raises:
+        BudgetExceeded: it met that a budget around the example was spent.
+        Stopped: it met that the run was stopped.
+    """
+    around = MET.get()
+    if not around:
+        return await work
+    met: list[Ending] = []
+    try:
+        with setting(BY_OPERATION, False), meeting(lambda error: any(each.ends(error) for each in around)) as met:
+            found = await work
+    except Exception as error:
+        if not met or met[0] is error:
+            raise
+    else:
+        if not met:
+            return found
+    raise met[0]
