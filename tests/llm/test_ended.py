@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from textgrad_engine import llm, nn
 from textgrad_engine.errors import BudgetExceeded
 from textgrad_engine.llm import CallableModel, Completion, Message, Request, Usage, resolve
 from textgrad_engine.testing import FunctionModel
-from textgrad_engine.train import evaluate
+from textgrad_engine.train import Objective, evaluate
 
 ROWS = [{"word": str(n), "target": str(n)} for n in range(3)]
 
@@ -115,3 +116,32 @@ def test_a_budget_that_a_program_sets_for_itself_is_the_tools_matter() -> None:
                 return str(self.agent(word=word))
 
     assert evaluate(Frugal(), [{"word": "1", "target": "sorry"}], nn.ExactMatch()).scores == (1.0,)
+
+
+def test_what_an_app_was_refused_is_not_scored_where_a_program_awaits_it_itself() -> None:
+    """The app has an answer in any case, and so has the program around it."""
+    _, own = app()
+    model = resolve(own, max_tokens=10)
+
+    class Direct(nn.Module):
+        def forward(self, word: str) -> str:
+            return asyncio.run(asked(model, word))
+
+    with tg.budget(tokens=10_000), pytest.raises(BudgetExceeded):
+        evaluate(Direct(), ROWS, nn.ExactMatch())
+    assert evaluate(Direct(), ROWS, nn.ExactMatch()).scores == (1.0, 1.0, 1.0)
+
+
+def test_a_tool_that_is_refused_costs_its_own_example_where_candidates_are_run_together() -> None:
+    """Nobody knows whose what a metric meets was; a tool belongs to a call, and the others keep their scores."""
+    program, _ = agent()
+    program.system = nn.Parameter("Ask.", role="system prompt")
+    texts, asked_for = [("Ask.",), ("Ask them.",)], []
+
+    long = "1" * 30_000
+    objective = Objective(program, nn.ExactMatch(), [*ROWS, {"word": long, "target": long}])
+    with tg.budget(tokens=50_000), pytest.raises(BudgetExceeded):
+        objective.matrix(texts, range(4))
+    with llm.observe(lambda record: asked_for.append(record.model)):
+        assert objective.matrix(texts, range(4)) == [[1.0] * 4] * 2
+    assert len(asked_for) <= 6

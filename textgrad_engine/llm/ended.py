@@ -9,7 +9,7 @@ from typing import TypeVar
 from textgrad_engine.dispatch.endings import MET, Ending, Met, meeting
 from textgrad_engine.errors import Stopped
 from textgrad_engine.llm.budget import budgets_around
-from textgrad_engine.llm.stop import BY_OPERATION, stops_around
+from textgrad_engine.llm.stop import BY_OPERATION, note_if_direct, stops_around
 from textgrad_engine.scoped import setting
 
 T = TypeVar("T")
@@ -42,9 +42,9 @@ async def unless_ended(work: Awaitable[T]) -> T:
     around = MET.get()
     if not around:
         return await work
-    met: list[Ending] = []
-    try:
-        with setting(BY_OPERATION, False), meeting(lambda error: any(each.ends(error) for each in around)) as met:
+    met = Met(lambda error: any(each.ends(error) for each in around))
+    try:  # the blocks around hear of it where what this raises is read, so that they know whose it is
+        with setting(BY_OPERATION, False), setting(MET, (met,)):
             found = await work
     except Exception as error:
         if not met or met[0] is error:
@@ -52,4 +52,5 @@ async def unless_ended(work: Awaitable[T]) -> T:
     else:
         if not met:
             return found
+    note_if_direct(met[0])
     raise met[0]

@@ -21,6 +21,7 @@ from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.stop import BY_OPERATION
 from textgrad_engine.llm.usage import call_key
 from textgrad_engine.ops.messages import ChatSettings, Plan
+from textgrad_engine.scoped import setting
 
 
 async def completion_of(
@@ -90,7 +91,8 @@ async def conversation(settings: ChatSettings, plan: Plan, data: list[Any]) -> t
         asked = plan.request(data, settings)
         said = Request(messages=(*asked.messages, *turns), purpose=settings.purpose)
         model = model_for(settings.purpose, settings.model)
-        told = await tools.answers(completion, said, model, EXAMPLE.get())
+        with setting(BY_OPERATION, True):
+            told = await tools.answers(completion, said, model, EXAMPLE.get())
         turns.append(completion.as_message())
         for message, tool, given in told:
             if given is not None:
