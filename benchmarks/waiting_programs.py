@@ -76,7 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for kind in KINDS:
             wall, calls, score = run(kind, optimizer, options.latency, options.seed)
             least = least or wall
-            print(f"{optimizer:<12} {kind:<18} {wall:>6.1f} s {wall / least:>6.2f} {calls:>6} {score:>6.3f}", flush=True)
+            print(
+                f"{optimizer:<12} {kind:<18} {wall:>6.1f} s {wall / least:>6.2f} {calls:>6} {score:>6.3f}", flush=True
+            )
 
 
 if __name__ == "__main__":
