@@ -43,6 +43,19 @@ def test_a_single_text_is_nothing_to_choose_from(result: TrainResult) -> None:
     assert "against length" not in render(result)
 
 
+def test_the_front_says_on_which_examples_where_the_seed_prompt_left_some_out(result: TrainResult) -> None:
+    """Its scores are of those that the seed prompt answered, so the best prompt's is not that of the table above."""
+    points = (FrontPoint(result.best, 30, 0.9), FrontPoint(result.seed, 9, 0.4))
+    assert result.seed_val is not None
+    scores = (None, *result.seed_val.scores[1:])
+    found = front_within(replace(result, front=points, seed_val=replace(result.seed_val, scores=scores)))
+    assert found is not None
+    assert found.title == "Score against length, on the 19 validation examples that the seed prompt answered"
+    whole = front_within(replace(result, front=points))
+    assert whole is not None
+    assert whole.title == "Score against length, of what was run on the whole validation set"
+
+
 def test_milliseconds_are_told_apart(result: TrainResult) -> None:
     """A small model nearby answers in some; two decimals of a second would be 0.00 s for each text."""
     points = tuple(FrontPoint({"system": text}, len(text), 0.5, took) for text, took in (("a", 0.0041), ("bb", 0.0035)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from textgrad_engine.report.words import count, decimals, score
+from textgrad_engine.report.words import count, decimals, plural, score
 from textgrad_engine.train.front import FrontPoint
 from textgrad_engine.train.result import TrainResult
 
@@ -41,11 +41,19 @@ def front_within(result: TrainResult) -> Front | None:
         took = ["" if point.latency is None else f"{point.latency:.{digits}f} s"] if timed else []
         rows.append((count(point.tokens), score(point.score), *means, *took))
     return Front(
-        f"{scores} against {'length and time' if timed else 'length'}, of what was run on the whole validation set",
+        f"{scores} against {'length and time' if timed else 'length'}, {_where(result)}",
         ("tokens", "validation", *metrics, *(["time"] if timed else [])),
         tuple(rows),
         tuple(name_of_point(result, point) for point in points),
     )
+
+
+def _where(result: TrainResult) -> str:
+    """Which texts have a score here, and on what; see `train.front.front_of`."""
+    if (seed := result.seed_val) is None or not seed.unanswered:
+        return "of what was run on the whole validation set"
+    answered = plural(len(seed.scores) - seed.unanswered, "validation example")
+    return f"on the {answered} that the seed prompt answered"
 
 
 def name_of_point(result: TrainResult, point: FrontPoint) -> str:
