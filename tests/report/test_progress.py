@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import sys
 from collections.abc import Callable
 from contextvars import Context
@@ -66,6 +67,20 @@ def test_what_is_wrong_with_the_data_is_told_once_of_all_runs_that_share_it() ->
     expected = ["warning: they validate", "warning: 1 of 2 are in train", "warning: 2 of 2 are in train"]
     assert "\n".join(told).split("\n") == expected
     assert [line.strip() for line in shown.getvalue().split("\n") if "warning" in line] == expected
+
+
+def test_what_is_wrong_with_the_data_stands_on_stderr_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python writes the log there where nobody has set it up, so each warning came twice; without it, it stays."""
+    monkeypatch.setattr(logging.getLogger("textgrad_engine.train.splits"), "propagate", False)  # pytest has set it up
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
+    rows = [{"id": f"{word}{n}", "word": word, "target": word} for n in range(2) for word in ("ant", "bee")]
+    for callbacks in ([Progress()], [], [Lines(lambda line: None)]):
+        trainer = tg.Trainer(max_epochs=1, callbacks=callbacks)
+        with tg.use_models(forward=FunctionModel(lambda request: request.messages[-1].text)):
+            trainer.fit(program, nn.ExactMatch(), optim.TGD(program.parameters()), rows[:2], rows[2:])
+        assert capsys.readouterr().err.count("2 of 2 val examples are in train, too") == 1
 
 
 def test_in_python_it_is_a_callback_that_prints(capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,6 +34,9 @@ class Progress:
         ...     )
     """
 
+    shows_overlaps = True
+    """As `train.events.Callback` says."""
+
     def __init__(self) -> None:
         self._told = set[str]()
         self._shown: Callback | None = None

@@ -317,7 +317,8 @@ class Callback(Protocol):
 
     It may read a value, such as a sample answer of the program, but on `CallEnded`, `ToolEnded` and `PhaseAdvanced`:
     these come on the thread by which values come. One that has ``at_once = True``, as a run folder has, is told of a
-    call before its answer is used, and must never wait for a value.
+    call before its answer is used, and must never wait for a value. One that has ``shows_overlaps = True`` puts those
+    of `RunStarted` on stderr, so the log does not do so, too.
 
     Example:
         >>> from textgrad_engine import Trainer, optim, use_models

@@ -87,7 +87,8 @@ class Run(abc.ABC):
         self.trainer, self.program, self.loss, self.optimizer = trainer, program, loss, optimizer
         self.loader, self.val = loader, val
         self.test = None if test is None else SealedTest(test)
-        self.overlaps = warn_of_overlaps(program, loader.dataset, val, test)
+        shown = any(getattr(each, "shows_overlaps", False) for each in callbacks)
+        self.overlaps = warn_of_overlaps(program, loader.dataset, val, test, shown=shown)
         self.trained = {name: p for name, p in program.named_parameters() if p.requires_grad}
         self.audience = Audience(callbacks)
         self.phases = RunPhases(self.audience)

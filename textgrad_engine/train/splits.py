@@ -20,7 +20,9 @@ _log = logging.getLogger("textgrad_engine.train.splits")
 Rows = Sequence[dict[str, Any]]
 
 
-def warn_of_overlaps(program: Callable[..., Any], train: Rows, val: Rows, test: Rows | None) -> tuple[str, ...]:
+def warn_of_overlaps(
+    program: Callable[..., Any], train: Rows, val: Rows, test: Rows | None, *, shown: bool = False
+) -> tuple[str, ...]:
     """Look for examples that are in two sets, exactly or nearly, or twice in one, by what the program is given.
 
     Args:
@@ -28,11 +30,12 @@ def warn_of_overlaps(program: Callable[..., Any], train: Rows, val: Rows, test: 
         train: the training examples.
         val: the validation examples.
         test: the test examples, if any.
+        shown: whether what shows the run on stderr says it, too.
 
     Returns:
         A sentence for each pair of sets that share some, and for the validation and the test set each if examples stand
-        there more than once; each is logged as a warning, too. Where the training set itself validates, one that
-        says so. Nothing where a run is only rehearsed.
+        there more than once; each is logged as a warning, too, unless that would put it on stderr a second time. Where
+        the training set itself validates, one that says so. Nothing where a run is only rehearsed.
 
     Example:
         >>> from textgrad_engine import nn
@@ -54,7 +57,7 @@ def warn_of_overlaps(program: Callable[..., Any], train: Rows, val: Rows, test: 
                 f"{len(again)} of {len(rows)} {name} examples have the same inputs as another one there{counted}: "
                 f"{again[0][0]!r} as {again[0][1]!r}"
             )
-    for sentence in sentences:
+    for sentence in () if shown and not _log.hasHandlers() else sentences:  # without handlers it is written to stderr
         _log.warning("%s", sentence)
     if val is train:  # on purpose, so it is told and no warning
         shows = "only other examples show it" if test is None else "the test set shows it"
