@@ -786,7 +786,7 @@ def test_whether_it_is_worse_is_asked_only_where_that_can_be_told(cli: Any, run:
     """Before anything is paid for: other examples, a config, and a run without a test tell nothing."""
     for args, why in (
         ((run, "--data", TICKETS / "val.jsonl"), "the run has measured its test split, and these are other examples"),
-        ((TICKETS,), "--not-worse is for runs, whose result it compares with"),
+        ((TICKETS,), "--not-worse is for runs, whose result it compares with; `compare` tells of two prompts"),
     ):
         result = cli("eval", *args, "--not-worse")
         assert result.exit_code == 2

@@ -94,6 +94,15 @@ def test_each_refusal_is_an_error_of_ours_and_is_sent_once(api, ask, status, sai
     assert api.call_count == 1
 
 
+def test_a_refused_key_is_looked_for_where_it_may_come_from(api, ask, send):
+    """That of a config is in a variable of its own, so OPENAI_API_KEY alone sent people to the wrong one."""
+    api.mock(return_value=httpx.Response(401, json={"error": {"message": "Incorrect API key"}}))
+    with pytest.raises(errors.AuthenticationFailed) as caught:
+        send(OpenAIModel("gpt-5-mini", api_key=KEY), ask())
+    for place in ("OPENAI_API_KEY", "llm.resolve(name, api_key=...)", "the variable that api_key names in the config"):
+        assert place in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -26,6 +26,15 @@ def test_what_the_error_says_of_a_server_makes_a_model_as_it_stands(refused):
     assert (innermost(made).name, innermost(made).base_url) == ("qwen3:8b", "http://localhost:11434/v1")
 
 
+def test_what_the_error_says_of_the_environment_holds_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that a script asks with OPENAI_BASE_URL set is unknown in a job that lacks it; nothing said so."""
+    with pytest.raises(UnknownModelError, match="OPENAI_BASE_URL in the environment"):
+        resolve("qwen3:8b")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:11434/v1")
+    made = innermost(resolve("qwen3:8b"))
+    assert (made.name, made.base_url) == ("qwen3:8b", "http://localhost:11434/v1")
+
+
 def test_an_unknown_embedded_model_lists_those_there_are():
     """A typo in a config file is repaired from the message."""
     with pytest.raises(UnknownModelError, match="'simulated/tickets'"):

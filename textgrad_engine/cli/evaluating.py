@@ -232,7 +232,10 @@ def _check_comparable(subject: Subject, about: Mapping[str, Any]) -> None:
         RunError: it is of a config, of other examples, or of scores by another judge; or the run has no result on them.
     """
     if subject.run is None:
-        raise RunError(f"{subject.path}: --not-worse is for runs, whose result it compares with; see --at-least")
+        raise RunError(
+            f"{subject.path}: --not-worse is for runs, whose result it compares with; `compare` tells of two prompts "
+            "which is better, for a single one see --at-least"
+        )
     if why := incomparable(subject.run, about, subject.config.models.on_record()):
         raise RunError(f"{subject.path}: --not-worse compares with the run's own result, and {why}; see --at-least")
 

@@ -64,7 +64,10 @@ _TOO_LARGE_FOR_A_PROXY = (
     "client_max_body_size), or send less"
 )
 
-_KEY = "check the API key (OPENAI_API_KEY, or llm.resolve(name, api_key=...)) and its rights"
+_KEY = (
+    "check the API key (OPENAI_API_KEY, or the variable that api_key names in the config, or "
+    "llm.resolve(name, api_key=...)) and its rights"
+)
 _NO_MONEY_LEFT = "the account has no money left; waiting does not help"
 _NOT_TODAY = (
     "what the account allows in a day is used up, and waiting a few minutes does not help; `resume` goes on with a run "
