@@ -37,6 +37,18 @@ class Always:
 billing, account = Always("billing"), Always("account")
 '''
 
+MUTE = '''
+class Mute:
+    """Answers three quarters of the tickets."""
+
+    name, free = "own/mute", True
+
+    async def complete(self, request):
+        told = len(request.messages[-1].text) % 4
+        return Completion(text="account", finish_reason="stop" if told else "length")
+
+mute = Mute()
+'''
 NAMES = tuple(map(str, range(40)))
 OWN_PROGRAM = """
 from textgrad_engine import nn
@@ -125,6 +137,36 @@ def test_each_prompt_is_run_with_each_model(cli: Any, task: Path) -> None:
     quiet = cli("compare", task, "--model", models[0], "--model", models[1], "--quiet").stdout
     assert quiet.count("\n") == 1
     assert "of 2 models the config's prompt with own:" in quiet
+
+
+def test_a_check_ends_with_4_where_another_prompt_is_worse_than_the_first(cli: Any, task: Path) -> None:
+    """As of a pull request: the first prompt is that of main, the other one that of the branch."""
+    (task.parent / "bad.txt").write_text("Always answer: none of them.", encoding="utf-8")
+    own = tomllib.loads((task / "config.toml").read_text(encoding="utf-8"))["program"]["system"]
+    (task.parent / "good.txt").write_text(f"{own}\nGift cards go to account.", encoding="utf-8")
+    worse = cli("compare", task, "--prompt", "good.txt", "--prompt", "bad.txt", "--not-worse", "--json")
+    assert worse.exit_code == 4
+    assert json.loads(worse.stdout)["arms"][2]["comparison"]["verdict"] == "worse"
+    said = r"^prompt in bad\.txt: worse than the config's prompt: -0\.\d+ \[-0\.\d+, -0\.\d+\] on 40 examples$"
+    assert re.search(said, worse.stderr, re.MULTILINE)
+    assert "good.txt" not in worse.stderr
+    assert cli("compare", task, "--prompt", "bad.txt").exit_code == 0
+    assert cli("compare", task, "--prompt", "good.txt", "--not-worse").exit_code == 0
+
+
+def test_a_check_does_not_pass_where_answers_or_a_floor_are_missed(cli: Any, task: Path) -> None:
+    """Of all but the first: with what that misses the others are compared."""
+    (task / "own.py").write_text(OWN_MODEL + MUTE, encoding="utf-8")
+    lost = cli("compare", task, "--model", "own:account", "--model", "own:mute", "--not-worse")
+    assert lost.exit_code == 4
+    said = r"own:mute: on \d+ examples answers are missing that the config's prompt with own:account had, which is rare"
+    assert re.search(said, lost.stderr)
+    with (task / "config.toml").open("a", encoding="utf-8") as file:
+        file.write("\n[guards]\nfloors.queue = { account = 0.5 }\n")
+    assert cli("compare", task, "--model", "own:billing", "--model", "own:account", "--not-worse").exit_code == 0
+    floor = cli("compare", task, "--model", "own:account", "--model", "own:billing", "--not-worse", "--quiet")
+    assert floor.exit_code == 4
+    assert "with own:billing: floor not reached: queue = 'account'" in floor.stderr
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ def test_every_help_names_the_exit_codes(cli: Any, command: tuple[str, ...]) -> 
     assert "130 interrupted" in said
     below = "; 4 the score of eval is below" if command == () else "; 4 the score is below"
     assert (f"{below} --at-least, or worse where --not-worse was asked" in said) == (command in {(), ("eval",)})
+    assert ("; 4 --not-worse was asked, and another one is worse than the first" in said) == (command == ("compare",))
 
 
 @pytest.mark.parametrize("command", ["estimate", "show", "calls", "diff", "report"])

@@ -9,7 +9,7 @@ import typer
 
 from textgrad_engine.cli import completion
 from textgrad_engine.cli.comparing import Arm, Failure, Result, are_cached, arms_of, beside_the_first, results
-from textgrad_engine.cli.comparing_words import as_document, in_one_line, in_words, name_of
+from textgrad_engine.cli.comparing_words import as_document, in_one_line, in_words, name_of, worse_than_the_first
 from textgrad_engine.cli.evaluating import Asked
 from textgrad_engine.cli.options import (
     BaseUrl,
@@ -27,6 +27,7 @@ from textgrad_engine.cli.options import (
 from textgrad_engine.cli.output import (
     BUDGET_SPENT,
     INTERRUPTED,
+    TOO_LOW,
     besides_an_error,
     checking,
     command,
@@ -78,6 +79,14 @@ def compare(
             "where it has none; the test split of a run.",
         ),
     ] = None,
+    not_worse: Annotated[
+        bool,
+        typer.Option(
+            "--not-worse",
+            help="End with exit code 4 where another one is shown to be worse than the first, more of its answers are "
+            "missing, or it does not reach a floor of the config: a check of a change, the first being as before it.",
+        ),
+    ] = False,
     repeats: Repeats = 1,
     clusters: ClustersColumn = None,
     judge: JudgeName = None,
@@ -119,6 +128,10 @@ def compare(
     elif answered:
         write(in_one_line(arms, found) if quiet else in_words(arms, found, failed))
     _end(arms, found, failed, kept=cache and are_cached(found))
+    for worse in (told := worse_than_the_first(arms, found) if not_worse else []):
+        complain(worse)
+    if told:
+        raise typer.Exit(TOO_LOW)
 
 
 def _end(arms: list[Arm], found: list[Result], failed: list[Failure], *, kept: bool) -> None:

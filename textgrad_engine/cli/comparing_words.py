@@ -13,6 +13,7 @@ from textgrad_engine.cli.output import colors, width
 from textgrad_engine.llm.money import money
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
+from textgrad_engine.report.earlier import worse_in_words
 from textgrad_engine.report.notes import lost
 from textgrad_engine.report.printing import fitted, harmless, open_table, padded, printed, wrapped
 from textgrad_engine.report.view import size
@@ -75,7 +76,8 @@ def as_document(arms: Sequence[Arm], found: Sequence[Result], failed: Sequence[F
         failed: likewise.
     """
     subject = arms[0].task.subject
-    done = {each.arm.number: each for each in (*found, *failed)}
+    done: dict[int, Result | Failure] = {each.arm.number: each for each in found}
+    done |= {each.arm.number: each for each in failed}
     ended = "failed" if failed else found[-1].done.entry["status"]
     return {
         "config" if subject.run is None else "run": str(subject.path),
@@ -90,6 +92,18 @@ def name_of(arm: Arm, arms: Sequence[Arm]) -> str:
     """What an arm is called: its prompt, and its model where there are several."""
     prompt = called(arm.task.subject)
     return prompt if len({each.model for each in arms}) == 1 else f"{prompt} with {arm.model}"
+
+
+def worse_than_the_first(arms: Sequence[Arm], found: Sequence[Result]) -> list[str]:
+    """Which arms are worse than the first, have fewer answers, or miss a floor of the config, and how, in words."""
+    first, told = name_of(arms[0], arms), []
+    for each in found[1:]:
+        if each.comparison is None:
+            why = f"no example has a score with it and with {first}, so nothing shows that it is not worse"
+        else:
+            why = worse_in_words(each.comparison, first) or missed_in_words(each.done.floors)
+        told += [harmless(f"{name_of(each.arm, arms)}: {why}")] if why else []
+    return told
 
 
 def _short(arm: Arm, found: Sequence[Result], failed: Sequence[Failure]) -> str:

@@ -37,6 +37,8 @@ class _Program(Commands):
             epilog(
                 spent="what was answered was compared",
                 interrupted="what was answered was compared, unless Ctrl-C was pressed twice",
+                also="4 --not-worse was asked, and another one is worse than the first, has fewer answers or misses a "
+                "floor; ",
             ),
             "compare",
         ),

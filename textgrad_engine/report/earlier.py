@@ -151,13 +151,23 @@ def worse_than_the_run(run: Run, found: Sequence[Earlier]) -> str:
     by_run = next((each for each in found if each.time is None and each.prompt == best), None)
     if by_run is None or (comparison := by_run.comparison) is None:
         return f"no example has a score here and of the {best} prompt in the run, so nothing shows that it is not worse"
+    return worse_in_words(comparison, f"the {by_run.prompt} prompt", " in the run")
+
+
+def worse_in_words(comparison: Comparison, other: str, where: str = "") -> str:
+    """How an evaluation is worse than another one, or has fewer answers, in words; "" where neither is shown.
+
+    Args:
+        comparison: the two.
+        other: what the other one is of.
+        where: behind that, where it was measured.
+    """
     if comparison.verdict == "worse":
         difference = f"{score(comparison.difference, signed=True)} {interval(comparison.interval, signed=True)}"
-        return f"worse than the {by_run.prompt} prompt in the run: {difference} on {plural(comparison.n, 'example')}"
+        return f"worse than {other}{where}: {difference} on {plural(comparison.n, 'example')}"
     if comparison.lost:
-        whose = f"the {by_run.prompt} prompt had in the run"
-        where = f"on {plural(comparison.lost, 'example')} answers are missing that {whose}"
-        return f"{where}, which is rare by chance (5%)"
+        missing = f"on {plural(comparison.lost, 'example')} answers are missing that {other} had{where}"
+        return f"{missing}, which is rare by chance (5%)"
     return ""
 
 
