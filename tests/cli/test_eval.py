@@ -571,6 +571,25 @@ def test_the_budget_of_a_config_is_for_training(cli: Any, small: Any) -> None:
     assert cli("eval", folder, "--budget-calls", "3").exit_code == 3
 
 
+@pytest.mark.parametrize(("cache", "key"), [(("--cache",), "model.cache_key = 'own'"), (("--cache",), ""), ((), "")])
+def test_an_evaluation_of_a_config_that_ends_early_says_what_the_cache_has(
+    cli: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: tuple[str, ...], key: str
+) -> None:
+    """A job with a limit read that a part got a score, and not that the next one goes on; `compare` said so."""
+    monkeypatch.setenv("TEXTGRAD_CACHE_DIR", str(tmp_path / "cache"))
+    folder = small()
+    own = "class Own:\n    name, free = 'own', True\n    async def complete(self, request):\n"
+    own += (
+        "        from textgrad_engine.llm import Completion\n        return Completion(text='billing')\nmodel = Own()\n"
+    )
+    (folder / "own.py").write_text(own + key, encoding="utf-8")
+    asked = ("eval", folder, "--budget-calls", "8", "--model", "own:model", *cache)
+    ended = cli(*asked)
+    assert ended.exit_code == 3
+    assert ("what was answered is in the cache: the same command goes on from there" in ended.stderr) is bool(key)
+    assert cli(*asked).exit_code == (0 if key else 3)
+
+
 def test_a_config_that_is_wrong_says_where(cli: Any, small: Any) -> None:
     """As for train."""
     folder = small(('target = "queue"', 'target = "que"'))

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from textgrad_engine.cli import completion
-from textgrad_engine.cli.comparing import Arm, Failure, Result, are_cached, arms_of, beside_the_first, results
+from textgrad_engine.cli.comparing import Arm, Failure, Result, arms_of, beside_the_first, results
 from textgrad_engine.cli.comparing_words import as_document, in_one_line, in_words, name_of, worse_than_the_first
-from textgrad_engine.cli.evaluating import Asked
+from textgrad_engine.cli.evaluating import Asked, is_cached
+from textgrad_engine.cli.keeping import IN_THE_CACHE
 from textgrad_engine.cli.options import (
     BaseUrl,
     BudgetLimit,
@@ -127,7 +128,7 @@ def compare(
         (besides_an_error if failed else write_json)(as_document(arms, found, failed))
     elif answered:
         write(in_one_line(arms, found) if quiet else in_words(arms, found, failed))
-    _end(arms, found, failed, kept=cache and are_cached(found))
+    _end(arms, found, failed, kept=cache and all(is_cached(each.arm.task) for each in found))
     for worse in (told := worse_than_the_first(arms, found) if not_worse else []):
         complain(worse)
     if told:
@@ -147,8 +148,7 @@ def _end(arms: list[Arm], found: list[Result], failed: list[Failure], *, kept: b
     if ended is not None and spent and not failed and all(each.evaluation is None for each in found):
         raise ended
     if ended is not None:
-        more = "; what was answered is in the cache: the same command goes on from there" if kept else ""
-        complain(f"{ended if spent else 'interrupted'}{more}")
+        complain(f"{ended if spent else 'interrupted'}{f'; {IN_THE_CACHE}' if kept else ''}")
     for each in failed[:-1]:
         complain(f"error: {name_of(each.arm, arms)}: {each.error}")
     if failed:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from textgrad_engine.cli import run_data
-from textgrad_engine.cli.evaluating import Asked, Done, Task, carried_out, checked
+from textgrad_engine.cli.evaluating import Asked, Done, Task, carried_out, checked, is_judged
 from textgrad_engine.cli.evaluation_words import shared
 from textgrad_engine.cli.prompt_files import trained_texts
 from textgrad_engine.cli.settings import Budget
@@ -16,7 +16,6 @@ from textgrad_engine.cli.subject import Subject, prompt_of_run, with_files
 from textgrad_engine.data.names import suggest
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Cache, budget
-from textgrad_engine.llm.cachekey import identity_of
 from textgrad_engine.report.earlier import in_files, measured
 from textgrad_engine.report.pairing import only
 from textgrad_engine.report.words import plural
@@ -96,7 +95,7 @@ def arms_of(subject: Subject, asked: Asked, prompts: Sequence[str], models: Sequ
     Raises:
         TextgradError: something cannot be used, two arms are the same, or there is one alone.
     """
-    if len(models) > 1 and asked.options.judge is None and _is_judged(subject):
+    if len(models) > 1 and asked.options.judge is None and is_judged(subject):
         raise RunError(
             f"--model {models[1]}: each of {len(models)} models would give marks to its own answers, as [metric] asks "
             "a judge, and they could not be compared; name one judge for all of them with --judge NAME"
@@ -180,20 +179,6 @@ def beside_the_first(found: Sequence[Result]) -> list[Result]:
         return replace(each, comparison=compared(every[0], every[1], candidates=candidates))
 
     return [beside(each) if n else each for n, each in enumerate(found)]
-
-
-def are_cached(found: Sequence[Result]) -> bool:
-    """Whether a cache keeps the answers of all that were asked; of a model that nothing tells from others it cannot."""
-    asked = [
-        each.arm.task.models.get(role)
-        for each in found
-        for role in ("forward", *(["judge"] if _is_judged(each.arm.task.subject) else []))
-    ]
-    return all(identity_of(model) is not None for model in asked if model is not None)
-
-
-def _is_judged(subject: Subject) -> bool:
-    return any(each.kind in ("judge", "rubric") for _, each in subject.config.metrics())
 
 
 def _worked(run: Run | None, task: Task) -> str:

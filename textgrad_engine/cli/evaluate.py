@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from textgrad_engine.cli import completion, run_data
-from textgrad_engine.cli.evaluating import Asked, Done, Task, carried_out, checked
+from textgrad_engine.cli.evaluating import Asked, Done, Task, carried_out, checked, is_cached
 from textgrad_engine.cli.evaluation_words import as_document, in_one_line, in_words, short_of
-from textgrad_engine.cli.keeping import on_record
+from textgrad_engine.cli.keeping import IN_THE_CACHE, on_record
 from textgrad_engine.cli.options import (
     AddCache,
     BaseUrl,
@@ -167,7 +167,7 @@ def evaluate(
             write(in_one_line(subject, done, done.evaluation) if quiet else in_words(subject, done, done.evaluation))
     if done.kept is not None and done.ended is None:
         (keep_for_missing if done.lacking else done_with)(done.kept)
-    _end(done, task, at_least, not_worse)
+    _end(done, task, at_least, not_worse, cached=cache and is_cached(task))
 
 
 def _named(*, seed_prompt: bool, shrunk: bool, front: int | None, own: bool) -> dict[str, str]:
@@ -198,7 +198,7 @@ def _subject(path: Path, data: Path | None, named: Mapping[str, str], files: Seq
     return with_files(own, files) if files else own
 
 
-def _end(done: Done, task: Task, at_least: float | None, not_worse: bool) -> None:
+def _end(done: Done, task: Task, at_least: float | None, not_worse: bool, *, cached: bool) -> None:
     """End the command with the exit code of what came of it.
 
     Raises:
@@ -220,7 +220,9 @@ def _end(done: Done, task: Task, at_least: float | None, not_worse: bool) -> Non
     if spent and evaluation is None:
         raise ended
     answered = 0 if evaluation is None else len(evaluation.answered)
-    kept = "" if done.kept is None else f"; {on_record(task.config.budget if spent else None)}"
+    kept = f"; {IN_THE_CACHE}" if cached and answered else ""
+    if done.kept is not None:
+        kept = f"; {on_record(task.config.budget if spent else None)}"
     examples = plural(len(task.dataset), "example")
     complain(f"{ended if spent else 'interrupted'}; {answered} of {examples} got a score{kept}")
     raise typer.Exit(BUDGET_SPENT if spent else INTERRUPTED)

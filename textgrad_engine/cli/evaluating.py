@@ -25,6 +25,7 @@ from textgrad_engine.cli.subject import Subject
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import BudgetExceeded, RunError
 from textgrad_engine.llm import Cache, CallRecord, Model, Recording, observe
+from textgrad_engine.llm.cachekey import identity_of
 from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.meters import Meter, meter
@@ -321,6 +322,17 @@ def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool) -> Done:
         slices=slices,
         floors=floors,
     )
+
+
+def is_cached(task: Task) -> bool:
+    """Whether a cache keeps the answers of all that is asked; of a model that nothing tells from others it cannot."""
+    asked = [task.models.get(role) for role in ("forward", *(["judge"] if is_judged(task.subject) else []))]
+    return all(identity_of(model) is not None for model in asked if model is not None)
+
+
+def is_judged(subject: Subject) -> bool:
+    """Whether a model gives the marks, or some of them."""
+    return any(each.kind in ("judge", "rubric") for _, each in subject.config.metrics())
 
 
 class _ProgramCalls:

@@ -14,6 +14,8 @@ from textgrad_engine.llm.recording import Recording
 from textgrad_engine.report.words import plural
 from textgrad_engine.store import Run, kept_calls
 
+IN_THE_CACHE = "what was answered is in the cache: the same command goes on from there"
+
 
 def on_record(spent: Budget | None = None) -> str:
     """What is said where one does not come to its end.
