@@ -109,6 +109,20 @@ def test_an_evaluation_tells_which_floors_are_not_reached(cli: Any, small: Any) 
     assert json.loads(cli("eval", small(), "--json").stdout)["floors"] == []
 
 
+def test_of_an_evaluation_that_is_ended_early_floors_go_by_what_was_answered(cli: Any, small: Any) -> None:
+    """A job that is killed after three examples read that a slice misses its floor of which none was come to."""
+    lines = [f"{queue} = 1.0\n" for queue in ("account", "billing", "returns", "shipping", "technical", "trust")]
+    folder = with_guards(small, "[guards.floors.queue]\n" + "".join(lines))
+    (folder / "b.txt").write_text("Sort.", encoding="utf-8")
+    for command in (("eval",), ("eval", "--quiet"), ("compare", "--prompt", folder / "b.txt")):
+        name, *options = command
+        ended = cli(name, folder, *options, "--budget-calls", "3")
+        assert ended.exit_code == 3
+        said = " ".join(ended.stdout.split())
+        assert "not measured" not in said
+        assert re.search(r"loors? not reached: queue = 'shipping', 0\.000 of 1.*, by what was answered", said)
+
+
 def test_a_check_of_an_evaluation_goes_by_floors_too(cli: Any, small: Any, tmp_path: Path) -> None:
     """They are what its user asks of each slice; the mean alone hides one that fell."""
     folder = with_guards(small, "[guards.floors.queue]\naccount = 1.0\nshipping = 0.0\n")

@@ -8,7 +8,14 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.cli.comparing import Arm, Failure, Result, size_of
-from textgrad_engine.cli.evaluation_words import called, examples_of, floors_as_list, measured, of_the_test
+from textgrad_engine.cli.evaluation_words import (
+    called,
+    examples_of,
+    floors_as_list,
+    measured,
+    missed_floors,
+    of_the_test,
+)
 from textgrad_engine.cli.output import colors, width
 from textgrad_engine.llm.money import money
 from textgrad_engine.llm.response import Usage
@@ -19,7 +26,6 @@ from textgrad_engine.report.printing import fitted, harmless, open_table, padded
 from textgrad_engine.report.view import size
 from textgrad_engine.report.words import capital, count, interval, score
 from textgrad_engine.train import Evaluation
-from textgrad_engine.train.standing import missed_in_words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -101,7 +107,7 @@ def worse_than_the_first(arms: Sequence[Arm], found: Sequence[Result]) -> list[s
         if each.comparison is None:
             why = f"no example has a score with it and with {first}, so nothing shows that it is not worse"
         else:
-            why = worse_in_words(each.comparison, first) or missed_in_words(each.done.floors)
+            why = worse_in_words(each.comparison, first) or missed_floors(each.done)
         told += [harmless(f"{name_of(each.arm, arms)}: {why}")] if why else []
     return told
 
@@ -177,7 +183,7 @@ def _remarks(found: Sequence[Result]) -> Iterator[str]:
     if caveats := [each.caveat for each in comparisons if each.caveat]:
         yield f"{capital(caveats[0])}."
     for each in found:
-        if missed := missed_in_words(each.done.floors):
+        if missed := missed_floors(each.done):
             yield f"Of {each.arm.number}: {missed}."
         if each.evaluation is not None and each.evaluation.unanswered:
             yield f"Of {each.arm.number}: {lost(each.evaluation)}"

@@ -62,10 +62,18 @@ def floors_as_list(floors: Sequence[Standing]) -> list[dict[str, Any]]:
     ]
 
 
+def missed_floors(done: Done) -> str:
+    """Which floors are not reached, in words; of what was ended early by what it came to, as the rest is not known."""
+    if done.ended is None:
+        return missed_in_words(done.floors)
+    told = missed_in_words([each for each in done.floors if each.best is not None])
+    return f"{told}, by what was answered" if told else ""
+
+
 def in_one_line(subject: Subject, done: Done, evaluation: Evaluation) -> str:
     """What ``--quiet`` prints."""
     looked = "" if (done.openings or 0) < 2 else f", {opened_before((done.openings or 0) - 1)}"
-    missed = missed_in_words(done.floors)
+    missed = missed_floors(done)
     told = f"{subject.path}: {called(subject)} {measured(evaluation)} on {done.entry['data']}{looked}"
     return harmless(f"{told}{f'; {missed}' if missed else ''}")
 
@@ -206,7 +214,7 @@ def _remarks(subject: Subject, done: Done, evaluation: Evaluation) -> Iterator[s
         remarks.append(f"Not shown is not the same as equal: {least.remark}.")
     if caveats := [each.comparison.caveat for each in done.earlier if each.comparison and each.comparison.caveat]:
         remarks.append(f"{capital(caveats[0])}.")
-    if missed := missed_in_words(done.floors):
+    if missed := missed_floors(done):
         remarks.append(f"{capital(missed)}.")
     if evaluation.unanswered:
         rest = " The same command with --missing asks for what is lost alone." if done.lacking else ""
