@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -168,6 +169,35 @@ def test_losses_of_one_prediction_name_the_outputs(loss: str, form: str, named: 
         evaluate(Reasoning(FORMS[form][0]), ROWS, LOSSES[loss])
     assert e.value.__notes__ == ["while computing the loss on example 'ant'"]
     assert all(request.purpose == "forward" for request in model.requests)
+
+
+class Talk(nn.Module):
+    """Gives a conversation, by a name or as it is."""
+
+    def __init__(self, by_name: bool) -> None:
+        super().__init__()
+        self.by_name = by_name
+        self.chat = nn.ChatCompletion("{messages}", system=nn.Parameter("Answer.", role="system prompt"))
+
+    def forward(self, word: str) -> Any:
+        talk = [{"role": "user", "content": word}]
+        talk.append({"role": "assistant", "content": self.chat(messages=talk)})
+        return {"answer": talk} if self.by_name else talk
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_conversation_is_no_batch_of_its_messages(loss: str, by_name: bool) -> None:
+    """Each message was scored by itself and the sum was the score, 2 of 1; who has joined it is heard by each turn."""
+    scored = nn.OnField(LOSSES[loss], "answer") if by_name else LOSSES[loss]
+    with tg.use_models(forward=FunctionModel(answer)):
+        with pytest.raises(TypeError, match=r"scores one text, got a conversation of 2 messages") as caught:
+            evaluate(Talk(by_name), ROWS, scored)
+        talk = Talk(by_name=False)(word="ant")
+        repair = re.search(r"ops\.join\(.*, \"\\n\"\)", str(caught.value))
+        assert repair is not None
+        joined = eval(repair[0], {"ops": ops, "messages": talk})
+    assert joined.data == f"user: ant\nassistant: {talk[1]['content'].data}"
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,13 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from textgrad_engine import dispatch, fences, templates
 from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled, is_seed
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.errors import ScoreError, TextgradError
+from textgrad_engine.llm.conversation import is_conversation
 from textgrad_engine.ops.entries import stacked
 from textgrad_engine.ops.model_call import ask
 from textgrad_engine.ops.pass_on import Compute, data_of
@@ -141,7 +142,7 @@ def one_batch(prediction: Any) -> Any:
 
 
 def refuse_several_outputs(prediction: Any) -> None:
-    """Refuse what is neither one value nor a batch, such as the several outputs of a program.
+    """Refuse what is neither one value nor a batch, such as the several outputs of a program, or its messages.
 
     Raises:
         ScoreError: it is that; the outputs are named.
@@ -151,6 +152,17 @@ def refuse_several_outputs(prediction: Any) -> None:
             f"this loss scores one Variable, got {outputs_in_words(prediction)}; have the program return one Variable, "
             "or a dict of several by name, of which nn.OnField(loss, name) scores one, in a config field = name"
         )
+    if are_messages(prediction):  # each would be scored by itself, and the scores added up
+        raise ScoreError(
+            f"this loss scores one text, got a conversation of {len(prediction)} messages; have the program return it "
+            'as one, and each turn hears of it: ops.join([ops.format("{role}: {content}", **message) for message in '
+            'messages], "\\n")'
+        )
+
+
+def are_messages(prediction: Any) -> TypeGuard[list[Any]]:
+    """Whether a prediction is a conversation, and no batch; a list of records may have a field "role", too."""
+    return is_conversation(prediction) and all("content" in message for message in prediction)
 
 
 def outputs_in_words(value: Any) -> str:

@@ -10,6 +10,7 @@ from textgrad_engine.nn import ChatCompletion, ExactMatch, JSONMatch, Judge, Met
 from textgrad_engine.nn.loss import needs_target, takes_criteria
 from textgrad_engine.nn.scores import OnField, OnMatch, Weighted, losses_in, takes_null
 from textgrad_engine.ops.criteria import criteria_of
+from textgrad_engine.ops.evaluators import are_messages
 from textgrad_engine.ops.extract import last_match
 from textgrad_engine.ops.fillers import is_nan
 from textgrad_engine.slots import composed
@@ -321,6 +322,8 @@ def counting_entries(loss: Callable[..., Any]) -> Callable[[str, Any, Any], int]
     def count(name: str, prediction: Any, wanted: Any) -> int:
         said = said_in(prediction)
         if not adds or not isinstance(said, list) or len(said) == 1:  # nothing is added to the score of one
+            return 1
+        if are_messages(said):  # the loss says what to do
             return 1
         if isinstance(wanted, list) and len(wanted) == len(said):
             return max(1, len(said))
