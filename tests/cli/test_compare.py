@@ -238,6 +238,8 @@ def test_a_budget_is_that_of_all_together_and_what_was_bought_stays(cli: Any, ta
         assert ended.exit_code == 3
         assert server.requests == 60
         assert "the same command goes on from there" in ended.stderr
+        assert "budget" in ended.stderr
+        assert "interrupted" not in ended.stderr
         said = " ".join(ended.stdout.split())
         assert "answers were lost" not in said
         assert "20 examples without an answer left out" in said

@@ -144,6 +144,15 @@ def test_short_answers_are_compared_to_the_letter(init: Init) -> None:
     ]
 
 
+def test_long_answers_that_mark_their_end_are_compared_there(init: Init) -> None:
+    """What stands behind the reasoning is the answer, which no judge needs to read."""
+    thought = "Two lamps are dark, and two more are not, so that all lamps together are as many as these."
+    result = init([chat(n, f"{thought}\n#### {n}") for n in range(12)])
+    assert result.exit_code == 0, result.output
+    assert config()["metric"] == {"name": "exact_match", "pattern": "#### (.*)"}
+    assert "judge" not in result.stdout
+
+
 def test_sentences_of_scripts_with_few_letters_are_judged(init: Init) -> None:
     """A reply in Chinese has a third of the letters of one in English."""
     replies = [f"您好。您的订单{n}已经发货。预计三天内送达。请耐心等待。" for n in range(12)]

@@ -55,6 +55,15 @@ def test_whoever_has_a_prompt_names_the_answers_there() -> None:
     assert "does not name" not in of_answers([f"kind {n % 30}" for n in range(90)], "--prompt", "mine.txt")
 
 
+@pytest.mark.parametrize(("system", "told"), [("Sort it by our list.", False), ("", True)])
+def test_chats_that_have_a_prompt_name_the_answers_there(system: str, told: bool) -> None:
+    """Their system message is the prompt; where they have none, the first one is written as for any table."""
+    before = [{"role": "system", "content": system}] if system else []
+    answers = [{"role": "assistant", "content": f"kind {n % 30}"} for n in range(90)]
+    rows = [{"messages": [*before, {"role": "user", "content": f"m{n}"}, end]} for n, end in enumerate(answers)]
+    assert ("does not name the 30 values" in said_of(rows)) == told
+
+
 def test_the_answers_of_a_field_are_told_of_by_its_name() -> None:
     rows = [{"mail": f"m{n}", "kind": f"kind {n % 30}", "n": n} for n in range(90)]
     assert "does not name the 30 values of 'kind', as" in said_of(rows, "--target", "kind", "--target", "n")
