@@ -137,6 +137,8 @@ def test_each_prompt_is_run_with_each_model(cli: Any, task: Path) -> None:
     quiet = cli("compare", task, "--model", models[0], "--model", models[1], "--quiet").stdout
     assert quiet.count("\n") == 1
     assert "of 2 models the config's prompt with own:" in quiet
+    each = [word for name in models for word in ("--model", name)]
+    assert "of 2 prompts with 2 models" in cli("compare", task, "--prompt", "gifts.txt", *each, "--quiet").stdout
 
 
 def test_a_check_ends_with_4_where_another_prompt_is_worse_than_the_first(cli: Any, task: Path) -> None:

@@ -246,6 +246,14 @@ def test_an_unfinished_run_counts_as_far_as_it_came(run_of: Any, result: TrainRe
     assert "Best prompts: the same" in said
 
 
+def test_each_side_says_how_it_ended_itself(run_of: Any, result: TrainResult) -> None:
+    """One may be whole, and the other killed."""
+    killed = run_of(None, "killed", seed=result.seed, best=result.best)
+    body = beside_as_json(beside_of(run_of(result, "a"), killed, (1, 1)))
+    assert body["a"]["headline"] == "finished after 2 steps"
+    assert body["b"]["headline"] == "no result: it was killed after 0 steps"
+
+
 def test_json_says_the_same(run_of: Any, result: TrainResult) -> None:
     """What was not measured is null, as in the other documents."""
     other = replace(result, best_test=None, best={"system": "B"}, usage={"forward": Usage(calls=2, dollars=None)})

@@ -202,6 +202,7 @@ def test_a_whole_run(run_of: Any, result: TrainResult) -> None:
         "Finished after 2 steps.",
         "Better +0.500 [+0.211, +0.698], p = 0.002, on test",
         "Test score 0.400 → 0.900",
+        f"Lines of the prompt +1 {MINUS}1",
         "test, best prompt 0.900 [0.699, 0.972]",
         "difference on test +0.500 [+0.211, +0.698]",
         "The test set was opened 3 times, by the run at its end and by evaluations of it.",
@@ -211,6 +212,7 @@ def test_a_whole_run(run_of: Any, result: TrainResult) -> None:
         "nobody knew Feedback that asked for it: t9, t10 Say where gift cards go.",
         "Accepted in step 1: kept The run folder holds no race for it. It was never tried without this edit.",
         "1 step kept 2 edits, validation 0.900",
+        f"{MINUS} Be brief. Edit 1.1: brevity hurts",
         "2 step not kept no change: dropped: the new text is empty",
         "step 2: 1 example of the minibatch had no answer",
         "all 86 1,200 34 $0.25 It took 1 min 15 s.",
@@ -325,8 +327,11 @@ def test_a_run_that_is_not_better_says_so(run_of: Any, changed: Any, result: Tra
     assert "What changed in the prompt Nothing." in text
     assert "difference on" not in text
     assert "best prompt 0" not in text
+    assert "Test score, seed 0.400" in text
     worse = page_of(run_of(changed(comparison=replace(result.comparison, verdict="worse"))))
     assert 'class="verdict bad"' in worse
+    assert 'class="dot bad"' in worse
+    assert 'class="dot bad"' not in page_of(run_of(result))
 
 
 def test_scores_that_nobody_knows_the_limits_of(run_of: Any, changed: Any) -> None:

@@ -76,6 +76,13 @@ def test_a_floor_that_is_not_reached_stands_beside_the_verdict(result: TrainResu
     assert as_json(result)["floors"] == []
 
 
+def test_one_line_tells_a_budget_that_is_spent_from_one_without_room(result: TrainResult) -> None:
+    """Who raises it by what is left of it would be in the same place again."""
+    spent = replace(result, status="budget")
+    assert one_line(spent).startswith("budget spent; ")
+    assert one_line(replace(spent, unspent="3 calls are left")).startswith("budget without room for a further call; ")
+
+
 def test_one_line_says_of_how_many_examples_the_best_texts_have_a_score(result: TrainResult) -> None:
     """Races begin on what fails, so a budget that ended one left "val 0.400 -> 0.200" of texts that were better."""
     best = result.best_val
