@@ -34,29 +34,29 @@ def calls(
     run: RunPath,
     number: Annotated[
         int | None,
-        typer.Argument(metavar="N", min=1, help="Show call N, whole: the request and its answer.", show_default=False),
+        typer.Argument(metavar="N", min=1, help="Show call N in full: the request and its answer.", show_default=False),
     ] = None,
     purpose: Annotated[
         str | None,
         typer.Option(
             "--purpose",
             metavar="PURPOSE",
-            help=f"List those that were made for this: {', '.join(PURPOSES)}.",
+            help=f"List the calls with this purpose: {', '.join(PURPOSES)}.",
             autocompletion=completion.purposes,
         ),
     ] = None,
-    step: Annotated[int | None, typer.Option("--step", metavar="N", min=0, help="List those of step N.")] = None,
+    step: Annotated[int | None, typer.Option("--step", metavar="N", min=0, help="List the calls of step N.")] = None,
     example: Annotated[
-        str | None, typer.Option("--example", metavar="ID", help="List those about this example.")
+        str | None, typer.Option("--example", metavar="ID", help="List the calls about this example.")
     ] = None,
-    most: Annotated[int, typer.Option("--most", metavar="N", min=1, help="List so many at most.")] = MOST,
+    most: Annotated[int, typer.Option("--most", metavar="N", min=1, help="List at most N calls.")] = MOST,
     as_json: Json = False,
 ) -> None:
     """List what a run asked its models, or show one request with its answer, as it was sent.
 
-    The list is in the order of completions.jsonl in the run folder, and calls of one example that stand together there
-    as they were asked. With what it reads one sees why a critic said what it said: `calls RUN --purpose backward`, then
-    `calls RUN N`. What is shown may hold whatever is in the data.
+    The list is in the order of completions.jsonl in the run folder; successive calls of one example are in the order in
+    which they were asked. To see why a critic said what it said: `calls RUN --purpose backward`, then `calls RUN N`.
+    The output may contain anything that is in the data.
     """
     with checking():
         found, wanted = _checked(run, number, purpose, step, example), Wanted(purpose, step, example)

@@ -48,7 +48,7 @@ def compare(
         Path,
         typer.Argument(
             metavar="RUN",
-            help="A config, for the prompt that it begins with; or a run folder that train wrote, for its best one.",
+            help="A config, for its seed prompt; or a run folder that train wrote, for its best prompt.",
             show_default=False,
             autocompletion=completion.runs_and_configs,
         ),
@@ -58,8 +58,8 @@ def compare(
         typer.Option(
             "--prompt",
             metavar="FILE",
-            help="Another prompt: a file, or a run folder for its best one; once for each. Of several texts NAME=FILE "
-            "is one prompt, whose other texts stay.",
+            help="Another prompt: a file, or a run folder for its best prompt; once for each. If there are several "
+            "texts, NAME=FILE is a prompt with one text replaced.",
         ),
     ] = None,
     model: Annotated[
@@ -67,8 +67,8 @@ def compare(
         typer.Option(
             "--model",
             metavar="NAME",
-            help="Another model, e.g. openai/gpt-5-mini; once for each. They take the place of the config's, and each "
-            "prompt is run with each of them.",
+            help="A model, e.g. openai/gpt-5-mini; once for each. They replace the config's models, and each prompt "
+            "is run with each of them.",
         ),
     ] = None,
     data: Annotated[
@@ -76,8 +76,8 @@ def compare(
         typer.Option(
             "--data",
             metavar="FILE",
-            help="The examples (.jsonl, .json, .csv). Default: the validation split of a config, or the training split "
-            "where it has none; the test split of a run.",
+            help="The examples (.jsonl, .json, .csv). Default: the validation split of a config, or its training "
+            "split if it has no validation split; the test split of a run.",
         ),
     ] = None,
     not_worse: Annotated[
@@ -100,16 +100,16 @@ def compare(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Compare prompts and models on the same examples: which is better than the first, and what each of them takes.
+    """Compare prompts and models on the same examples: which is better than the first, and what each costs.
 
-    The first is the prompt of the config, or the best one of a run, with the first model. Each other one stands beside
-    it, example by example, with a verdict that allows for how many there are, the tokens of an example, and what 1,000
-    examples cost. Metric and seed are those of the config; its [budget] is for train, and does not hold here: the
-    options do, for all together.
+    The first is the prompt of the config, or the best prompt of a run, with the first model. Each other one is compared
+    with it, example by example. Its verdict is corrected for the number of comparisons, and stands beside the tokens of
+    an example and the cost of 1,000 examples. Metric and seed are those of the config. Its [budget] is for train, and
+    does not hold here: use the options, which limit all of them together.
 
-    Answers are kept on disk (the cache): the same command goes on after it was interrupted or ran out of budget, and
-    with one more --prompt it asks for that alone. With --no-cache all is asked anew. Of a run, each look at its test
-    split is counted, and `eval` tells of it.
+    Answers are kept on disk (the cache). So the same command goes on after it was interrupted or ran out of budget, and
+    with one more --prompt it asks for that prompt alone. With --no-cache everything is asked anew. For a run, each use
+    of its test split is counted, and `eval` reports it.
     """
     limits = (budget, budget_calls, budget_tokens)
     said = ModelOptions(None, judge, base_url, price, limits)

@@ -25,25 +25,25 @@ def diff(
         Path | None,
         typer.Argument(
             metavar="RUN_B",
-            help="Another run folder, which is compared with the first.",
+            help="Another run folder, to compare with the first.",
             show_default=False,
             autocompletion=completion.run_folders,
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print what a run changed in its prompts, or compare two runs. What differs does not change the exit code.
+    """Print what a run changed in its prompts, or compare two runs. Differences do not change the exit code.
 
-    Of one run: the texts in RUN/seed against those in RUN/best as a unified diff, which a pipe gives byte for byte, as
-    in `diff RUN | patch prompt.txt`; a prompt that came from a file ends as that does. Nothing is printed where nothing
-    was changed. `show RUN` says who asked for each line.
+    For one run: a unified diff from the texts in RUN/seed to those in RUN/best. A pipe gets it byte for byte, as in
+    `diff RUN | patch prompt.txt`; a prompt that came from a file ends as the file does. If nothing changed, nothing is
+    printed. `show RUN` says who asked for each line.
 
-    Of two: their scores, the paired difference of their best prompts on the examples that both were tested on or why
-    nothing paired can be said, the settings in which they differ, what they cost, and their best prompts as a unified
-    diff. Of a run without a result, the best prompt so far counts.
+    For two runs: their scores, the paired difference of their best prompts on the examples that both were tested on (or
+    why there is none), the settings in which they differ, what they cost, and a unified diff of their best prompts. For
+    a run without a result, the best prompt so far is used.
 
-    Of `train --folds` the whole folder is taken, too: its prompt is the final one, and two of them, or one and a run,
-    are paired on the examples that both have tested.
+    A folder of `train --folds` is taken, too: its prompt is the final one. Two such folders, or one and a run, are
+    paired on the examples that both have tested.
     """
     if other is not None:
         with checking():

@@ -78,19 +78,19 @@ def estimate(
             "--latency",
             metavar="SECONDS",
             min=0,
-            help="Seconds that an answer takes, for the time of a search; 1 where nothing is said.",
+            help="Seconds that an answer takes, to estimate the time of a search. Default: 1.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what train would cost, as a range; no model is asked.
+    """Estimate what train would cost, as a range; no model is asked.
 
-    The first examples are put through the program, the critic's and the optimizer's prompts, with a placeholder for
-    the model, so the size of the requests is real. What cannot be known beforehand, such as how many answers will be
-    wrong, is why it is a range, from a run that finds nothing to one that buys all that its settings allow. What is
-    usual, by runs on simulated tasks, stands beside it: expect to be off by a factor of two. A budget that is less than
-    what is usual is named, as it may end the run early. --latency tells how long a search takes, if an answer takes so
-    long and the endpoint takes all requests at once.
+    The first examples are put through the program and through the prompts of critic and optimizer, with a placeholder
+    for the model, so the size of the requests is real. Some things cannot be known beforehand, such as how many answers
+    will be wrong. So the result is a range, from a run that finds nothing to one that buys all that its settings allow.
+    Beside it is what is usual, from runs on simulated tasks: it may be off by a factor of two. You are told if a budget
+    is less than the usual, as it may end the run early. --latency estimates how long a search takes, if each answer
+    takes so long and the endpoint takes all requests at once.
     """
     with checking():
         if latency is not None and not math.isfinite(latency):

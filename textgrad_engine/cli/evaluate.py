@@ -47,7 +47,7 @@ def evaluate(
         Path,
         typer.Argument(
             metavar="RUN",
-            help="A run folder that train wrote, e.g. runs/tickets-1; or a config, for the prompt that it begins with.",
+            help="A run folder that train wrote, e.g. runs/tickets-1; or a config, for its seed prompt.",
             show_default=False,
             autocompletion=completion.runs_and_configs,
         ),
@@ -58,14 +58,17 @@ def evaluate(
             "--data",
             metavar="FILE",
             help="The examples (.jsonl, .json, .csv). Default: the test split of a run; the validation split of a "
-            "config, or the training split where it has none.",
+            "config, or its training split if it has no validation split.",
         ),
     ] = None,
     seed_prompt: Annotated[
-        bool, typer.Option("--seed-prompt", help="Evaluate the prompt as it was before the run, not the best one.")
+        bool,
+        typer.Option(
+            "--seed-prompt", help="Evaluate the seed prompt, as it was before the run, instead of the best one."
+        ),
     ] = False,
     shrunk: Annotated[
-        bool, typer.Option("--shrunk", help="Evaluate the short prompt that shrink wrote, not the best one.")
+        bool, typer.Option("--shrunk", help="Evaluate the short prompt that shrink wrote, instead of the best one.")
     ] = False,
     front: FrontNumber = None,
     prompt: Annotated[
@@ -73,8 +76,8 @@ def evaluate(
         typer.Option(
             "--prompt",
             metavar="FILE",
-            help="Evaluate the text in a file in the place of the best prompt, such as one that you have edited; of "
-            "several texts NAME=FILE, once for each.",
+            help="Evaluate the text in a file instead of the best prompt, e.g. one that you have edited. If there "
+            "are several texts: NAME=FILE, once for each.",
         ),
     ] = None,
     repeats: Repeats = 1,
@@ -84,8 +87,8 @@ def evaluate(
         typer.Option(
             "--by",
             metavar="COLUMN",
-            help="Show the score by the examples' value in a column, too, such as the answer; on the run's own test "
-            "examples beside what its best prompt scored in the run.",
+            help="Also show the score by the value in a column, such as the answer; for the run's own test examples,"
+            " next to the score of its best prompt in the run.",
             autocompletion=completion.columns,
         ),
     ] = None,
@@ -94,24 +97,24 @@ def evaluate(
         typer.Option(
             "--at-least",
             metavar="SCORE",
-            help="End with exit code 4 where the mean score is less, or a floor of the config is not reached. What was "
-            "not answered counts as the lowest score.",
+            help="End with exit code 4 if the mean score is lower, or a floor of the config is not reached. A "
+            "missing answer counts as the lowest score.",
         ),
     ] = None,
     not_worse: Annotated[
         bool,
         typer.Option(
             "--not-worse",
-            help="End with exit code 4 where it is shown to be worse than what the run itself measured on its test "
-            "split, or more answers are missing, or a floor of the config is not reached. Of 40 looks at equal "
-            "prompts, one is worse by chance, and up to three where an endpoint loses answers.",
+            help="End with exit code 4 if the score is shown to be worse than the run's own on its test split, or "
+            "more answers are missing, or a floor of the config is not reached. Of 40 evaluations of an equal "
+            "prompt one is worse by chance, and up to three if the endpoint loses answers.",
         ),
     ] = False,
     missing: Annotated[
         bool,
         typer.Option(
             "--missing",
-            help="Ask only for the answers that the last evaluation of the same lacks, as the endpoint lost them.",
+            help="Ask only for the answers that the endpoint lost in the last evaluation with the same settings.",
         ),
     ] = False,
     model: ModelName = None,
@@ -127,16 +130,16 @@ def evaluate(
 ) -> None:
     """Evaluate the best prompt of a run, or the prompt of a config: mean score with its 95% interval.
 
-    Of train --folds it is that of the final run. Models, metric and seed are those of the config; its [budget] is for
-    train, and does not hold here: the options do. Each time a run's test split is opened, that is counted. Where the
-    budget is spent, or after Ctrl-C, the score is that of what was answered, with what the rest could make of it. Of a
-    run, the same command then goes on from there, also after it was killed: what was answered is not paid for again,
-    and counts in the limits. Where the run folder cannot be written, the result is not kept, and the test split is not
-    evaluated.
+    For train --folds it is the prompt of the final run. Models, metric and seed are those of the config. Its [budget]
+    is for train, and does not hold here: use the options. Each time that a run's test split is opened is counted. If
+    the budget is spent, or after Ctrl-C, the score is that of the answers so far, with the range that the missing ones
+    leave open. For a run, the same command then goes on from there, even after it was killed: no answer is paid for
+    twice, and all count in the limits. If the run folder cannot be written, the result is not kept, and the test split
+    is not evaluated.
 
-    What the same examples gave before, in the run and in evaluations of it since, stands beside the score, with the
-    difference pair by pair: another model (--model; with --judge the same judge as before), another prompt of the run,
-    one of your own (--prompt), or the same on another day.
+    Next to the score are the earlier scores of the same examples, from the run and its evaluations since, each with the
+    paired difference. So you can compare another model (--model; add --judge to keep the judge), another prompt of the
+    run, one of your own (--prompt), or the same prompt on another day.
     """
     asked = Asked(
         data=data,

@@ -35,7 +35,7 @@ def init(
     folder: Annotated[
         Path,
         typer.Argument(
-            metavar="FOLDER", help="The folder to make, or one that has none of these files yet.", show_default=False
+            metavar="FOLDER", help="The folder to make, or one without any of these files.", show_default=False
         ),
     ],
     data: Annotated[
@@ -49,8 +49,8 @@ def init(
         typer.Option(
             "--target",
             metavar="COLUMN",
-            help="The column that holds the right answer: a text, or an object (in a CSV as JSON) whose fields are "
-            "scored each by itself. Given several times, each column is a field of the answer. Default: target.",
+            help="The column with the right answer: a text, or an object (JSON in a CSV) whose fields are scored one"
+            " by one. Given several times, each column is a field of the answer. Default: target.",
             show_default=False,
         ),
     ] = None,
@@ -59,8 +59,8 @@ def init(
         typer.Option(
             "--input",
             metavar="COLUMN",
-            help="A column that the model is shown; may be given several times. "
-            "Default: all others but id, and those that hold the answer.",
+            help="A column that the model is shown; may be given several times. Default: all columns except id and "
+            "those with the answer.",
             show_default=False,
         ),
     ] = None,
@@ -69,7 +69,7 @@ def init(
         typer.Option(
             "--prompt",
             metavar="FILE",
-            help="The prompt to begin with, as a text file. Default: a plain one.",
+            help="A text file with the prompt to begin with. Default: a plain prompt.",
             show_default=False,
         ),
     ] = None,
@@ -78,7 +78,7 @@ def init(
         typer.Option(
             "--clusters",
             metavar="COLUMN",
-            help="The column that says which examples belong together, e.g. the document that several are about.",
+            help="A column that says which examples belong together (clusters), e.g. the document that they are about.",
             show_default=False,
         ),
     ] = None,
@@ -87,7 +87,7 @@ def init(
         typer.Option(
             "--notes",
             metavar="COLUMN",
-            help="A column of what people noted, e.g. why an answer is the right one: for the critic, not the model.",
+            help="A column with people's notes, e.g. why an answer is right. The critic sees it, the model does not.",
         ),
     ] = None,
     model: Annotated[str, typer.Option("--model", metavar="NAME", help="The model.")] = "openai/gpt-5-mini",
@@ -100,16 +100,16 @@ def init(
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option("--seed", metavar="N", help="Seed of the parts, and of the config that is written.")
+        int, typer.Option("--seed", metavar="N", help="Seed of the random split, also written into the config.")
     ] = 0,
 ) -> None:
-    """Make a folder that train takes, from a table of examples: a config, a prompt, and the table in three parts.
+    """Make a folder for train from a table of examples: a config, a prompt, and the table split into three parts.
 
-    The parts are drawn at random. Examples with equal inputs are in one part, and so are those of one cluster. A table
-    of fewer than 100 examples stays whole, for train --folds. No model is asked, and no file is replaced.
+    The split is random, but examples with equal inputs, or of one cluster, stay in one part. A table of fewer than 100
+    examples stays whole, for train --folds. No model is asked, and no file is replaced.
 
-    A column of chats, as in files for fine-tuning (messages with role and content), is shown as these messages. Where
-    no column holds the right answer, it is the last one of each chat. Their system message is the prompt.
+    A column of chats, as in files for fine-tuning (messages with role and content), is shown as these messages. If no
+    column holds the right answer, it is the last message of each chat. The system message is the prompt.
     """
     with checking():
         if data is None:

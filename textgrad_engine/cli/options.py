@@ -25,19 +25,19 @@ ByColumn = Annotated[
     typer.Option(
         "--by",
         metavar="COLUMN",
-        help="Where the best prompt is better, and where worse: scores on the test examples by their value in a "
-        "column, such as the answer.",
+        help="Show where the best prompt is better and where worse: test scores by the value in a column, such "
+        "as the answer.",
         autocompletion=completion.columns,
     ),
 ]
 Repeats = Annotated[
     int,
-    typer.Option("--repeats", metavar="N", min=1, help="Run each example so often; its score is the mean."),
+    typer.Option("--repeats", metavar="N", min=1, help="Run each example N times; its score is the mean."),
 ]
 ClustersColumn = Annotated[
     str | None,
     typer.Option(
-        "--clusters", metavar="COLUMN", help="The column that says which examples belong together, if any do."
+        "--clusters", metavar="COLUMN", help="A column that says which examples belong together (clusters), if any do."
     ),
 ]
 FrontNumber = Annotated[
@@ -46,23 +46,24 @@ FrontNumber = Annotated[
         "--front",
         metavar="N",
         min=1,
-        help="Text N of the front instead of the best prompt: of those that none beats in length, score or a metric, "
-        "which the report numbers.",
+        help="Use text N of the front instead of the best prompt. The front, numbered in the report, has the "
+        "texts that no other beats in length, score and metrics at once.",
     ),
 ]
 Controls = Annotated[
     bool,
     typer.Option(
         "--controls",
-        help="Also give a rewrite without feedback and random edits at most as many calls as the optimizer used, "
-        "and show them beside its result. This about triples the calls; a budget is shared among the three.",
+        help="Also run two controls: rewrites without feedback, and random edits. Each gets at most as many "
+        "calls as the optimizer used. This about triples the calls; a budget is shared among the three.",
     ),
 ]
 NoCritic = Annotated[
     bool,
     typer.Option(
         "--no-critic",
-        help="Ask no critic: the optimizer reads the wrong answers themselves. Fewer calls, and longer requests to it.",
+        help="Ask no critic: the optimizer reads the wrong answers itself. That takes fewer calls, and longer "
+        "requests to the optimizer.",
     ),
 ]
 FoldsCount = Annotated[
@@ -71,8 +72,9 @@ FoldsCount = Annotated[
         "--folds",
         metavar="K",
         min=2,
-        help="Where there are few examples: cut all of the config's examples into K parts, test each with a prompt "
-        "trained on the others, then train on all of them. This takes about K + 1 times the calls.",
+        help="Cross-validate, if there are few examples: cut all of the config's examples into K parts, test "
+        "each with a prompt trained on the others, then train on all. This takes about K + 1 times the "
+        "calls.",
     ),
 ]
 RunPath = Annotated[
@@ -89,7 +91,8 @@ ModelName = Annotated[
     typer.Option(
         "--model",
         metavar="NAME",
-        help="Use this model for everything, e.g. openai/gpt-5-mini, instead of the config's models and their context.",
+        help="Use this model for everything, e.g. openai/gpt-5-mini. It replaces the config's models and their "
+        "context size.",
     ),
 ]
 JudgeName = Annotated[
@@ -97,7 +100,7 @@ JudgeName = Annotated[
     typer.Option(
         "--judge",
         metavar="NAME",
-        help="Have this model judge, where a metric asks one; with --model, that does all else.",
+        help="Use this model as the judge, if a metric asks one. With --model, that model does everything else.",
     ),
 ]
 PromptFiles = Annotated[
@@ -105,8 +108,8 @@ PromptFiles = Annotated[
     typer.Option(
         "--prompt",
         metavar="FILE",
-        help="Begin with the text in a file instead of the config's, such as the best one of another run; of several "
-        "texts NAME=FILE, once for each.",
+        help="Begin with the text in a file instead of the config's, e.g. the best prompt of another run. If "
+        "there are several texts: NAME=FILE, once for each.",
     ),
 ]
 MaxMinutes = Annotated[
@@ -114,8 +117,8 @@ MaxMinutes = Annotated[
     typer.Option(
         "--max-minutes",
         metavar="MINUTES",
-        help="Begin no step that would leave too little of so many minutes for validation and test; what is under way "
-        "is waited for. Each run of --folds has as many, and --controls come on top.",
+        help="End the search in time for validation and test to fit into so many minutes. Calls in flight are "
+        "waited for. Each run of --folds gets as many minutes, and --controls take theirs on top.",
     ),
 ]
 OptimizerName = Annotated[
@@ -123,8 +126,8 @@ OptimizerName = Annotated[
     typer.Option(
         "--optimizer",
         metavar="NAME",
-        help=f"Use this optimizer instead of the config's: {', '.join(NAMES)}, or module:name. Its own defaults hold; "
-        "only what new texts must keep stays as in the config.",
+        help=f"Use this optimizer instead of the config's: {', '.join(NAMES)}, or module:name. It has its own "
+        "default settings; only the config's contracts stay.",
         autocompletion=completion.optimizers,
     ),
 ]
@@ -133,8 +136,8 @@ BaseUrl = Annotated[
     typer.Option(
         "--base-url",
         metavar="URL",
-        help="An OpenAI-compatible endpoint, e.g. http://localhost:11434/v1 for Ollama. The config's headers are "
-        "for its own, and not sent to another.",
+        help="An OpenAI-compatible endpoint, e.g. http://localhost:11434/v1 for Ollama. The config's headers are"
+        " sent only to the config's own endpoint.",
     ),
 ]
 ModelPrices = Annotated[
@@ -142,13 +145,14 @@ ModelPrices = Annotated[
     typer.Option(
         "--price",
         metavar="PRICE",
-        help="What models cost whose price is not known, in US dollars per million tokens: input=0.4,output=1.6; "
-        "with ,cached=0.1 where cached input is cheaper. Where all are known, it takes their place.",
+        help="The price of models whose price is not known, in US dollars per million tokens: "
+        "input=0.4,output=1.6; add ,cached=0.1 if cached input is cheaper. If all prices are known, it "
+        "replaces them.",
     ),
 ]
 BudgetLimit = Annotated[
     float | None,
-    typer.Option("--budget", metavar="USD", min=0.0, help="Stop before more than this is spent, in US dollars."),
+    typer.Option("--budget", metavar="USD", min=0.0, help="Spend at most this, in US dollars."),
 ]
 
 
@@ -179,7 +183,7 @@ CallsLimit = Annotated[
         "--budget-calls",
         metavar="N",
         parser=at_least_one,
-        help="Stop before more calls than this are answered.",
+        help="Stop before more than N calls are answered.",
     ),
 ]
 TokensLimit = Annotated[
@@ -188,7 +192,7 @@ TokensLimit = Annotated[
         "--budget-tokens",
         metavar="N",
         parser=at_least_one,
-        help="Stop before more tokens than this are used, input and output.",
+        help="Use at most N tokens, input and output together.",
     ),
 ]
 Seed = Annotated[
@@ -196,8 +200,8 @@ Seed = Annotated[
     typer.Option(
         "--seed",
         metavar="N",
-        help="Seed of all that is drawn, such as the order of the examples, and of simulated models. Default: the "
-        "config's. It is not sent to endpoints.",
+        help="Seed of everything random, such as the order of the examples, and of simulated models. Default: "
+        "the config's. It is not sent to endpoints.",
     ),
 ]
 RunDir = Annotated[
@@ -206,11 +210,11 @@ RunDir = Annotated[
         "--run-dir", metavar="DIR", help="Where to write the run; a new or empty folder. Default: runs/NAME-N."
     ),
 ]
-_CACHE = "Keep the endpoint's answers on disk, and do not pay again for a request that was answered before."
+_CACHE = "Keep the endpoint's answers on disk, and do not pay twice for the same request."
 UseCache = Annotated[bool, typer.Option("--cache/--no-cache", help=_CACHE)]
 AddCache = Annotated[bool, typer.Option("--cache", help=_CACHE)]
 """Without the opposite, which takes a column of its own from the help of many options."""
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors and one line at the end.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors, and one line at the end.")]
 Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document to stdout, and nothing else there, also of an error.")
+    bool, typer.Option("--json", help="Print one JSON document to stdout and nothing else, also after an error.")
 ]

@@ -31,20 +31,20 @@ def report(
         typer.Option(
             "--out",
             metavar="FILE",
-            help="Where to write the page; - for standard output. Default: RUN/report.html. A report that is there is "
+            help="Where to write the page; - for standard output. Default: RUN/report.html. An existing report is "
             "replaced, any other file is not.",
             show_default=False,
         ),
     ] = None,
     by: ByColumn = None,
 ) -> None:
-    """Write one HTML page about a run, to be sent to a colleague: it loads nothing, runs nothing, and prints well.
+    """Write one HTML page about a run, to send to a colleague: it loads nothing, runs nothing, and prints well.
 
-    It holds the verdict and the scores with their intervals, what changed in the prompts and for each line who asked
-    for it and the races that decided, the steps in order, controls, cost, every remark that `show` prints, and how to
-    run it again. Of a cross-validation (`train --folds`) it has the verdict of all folds, and which prompt to use.
-    Prompts, feedback and the ids of examples are in it: read it before it leaves the house. Of a run
-    without a result it holds what is known so far. The same folder gives the same bytes.
+    It shows the verdict and the scores with their intervals; what changed in the prompts, and for each line who asked
+    for it and which races decided; the steps in order, controls, cost, and every remark that `show` prints; and how to
+    run it again. For a cross-validation (`train --folds`) it shows the verdict of all folds, and which prompt to use.
+    It contains prompts, feedback and the ids of examples: read it before you send it. For a run without a result it
+    shows what is known so far. The same folder gives the same bytes.
     """
     with checking():
         page = _page_of(run, by)

@@ -46,7 +46,7 @@ def resume(
         bool | None,
         typer.Option(
             "--cache/--no-cache",
-            help="Keep the endpoint's answers on disk for other runs, too. Default: as the run was begun.",
+            help="Keep the endpoint's answers on disk, for other runs, too. Default: as the run was started.",
             show_default=False,
         ),
     ] = None,
@@ -54,8 +54,8 @@ def resume(
         bool,
         typer.Option(
             "--anyway",
-            help="Go on also where program, prompts or version have changed so that the first recorded answers do not "
-            "fit, or where recorded answers are gone, and pay for new ones. Folds that are finished are taken as they "
+            help="Go on although the first recorded answers no longer fit (program, prompts or version have "
+            "changed), or recorded answers are gone, and pay for new ones. Finished folds are taken as they "
             "are.",
         ),
     ] = False,
@@ -64,11 +64,12 @@ def resume(
 ) -> None:
     """Go on with a run that was killed or interrupted, or was ended by an error or its budget.
 
-    The run begins anew, with the config in its folder, and what it paid for is played back: it is not asked for again,
-    and counts in the budget as it did, which is one for the whole run. So the result is that of a run which nothing had
-    ended. The data must be as it was. Where the seed prompt's validation, or a critic or optimizer at first, asks for
-    other things than are on record, or calls that were paid for are no longer on record, nothing is asked, unless with
-    `--anyway`.
+    The run starts over with the config in its folder, and replays every answer that it has paid for. A replayed answer
+    is not asked for again, but counts in the budget, which is for the whole run. So the result is that of an
+    uninterrupted run. The data must be unchanged.
+
+    Without `--anyway` nothing is asked if paid answers are no longer on record, or if the first requests (the
+    validation of the seed prompt, or the first ones to critic or optimizer) differ from those on record.
     """
     with checking():
         limited = any(each is not None for each in (budget, budget_calls, budget_tokens))

@@ -46,8 +46,8 @@ def show(
             "--line",
             metavar="N",
             min=1,
-            help="Where line N of the best text comes from: feedback, examples, the race that accepted it, ablations. "
-            "For a line that was removed, see --step.",
+            help="Show where line N of the best text comes from: feedback, examples, the race that accepted it, "
+            "ablations. For a line that was removed, see --step.",
         ),
     ] = None,
     step: Annotated[
@@ -56,8 +56,8 @@ def show(
             "--step",
             metavar="N",
             min=1,
-            help="What step N did, also which lines it removed: feedback, examples, the race that decided, ablations. "
-            "The report names the step of each line that was added or removed.",
+            help="Show what step N did, with the lines that it removed: feedback, examples, the race that decided, "
+            "ablations. The report names the step of each line that was added or removed.",
         ),
     ] = None,
     parameter: Annotated[
@@ -65,7 +65,7 @@ def show(
         typer.Option(
             "--parameter",
             metavar="NAME",
-            help="Which text, where several were trained.",
+            help="Which text, if several were trained.",
             autocompletion=completion.parameters,
         ),
     ] = None,
@@ -76,8 +76,8 @@ def show(
             "--examples",
             metavar="N",
             min=1,
-            help="N validation examples without the best score, those first that the best prompt has made worse: what "
-            "was expected, and what both prompts led to.",
+            help="Show N validation examples without the best score, with the expected answer and that of both "
+            "prompts. Those that the best prompt made worse come first.",
         ),
     ] = None,
     doubtful: Annotated[
@@ -86,26 +86,28 @@ def show(
             "--doubtful",
             metavar="N",
             min=1,
-            help="N training and validation examples that no prompt was right on, while most led to the same other "
-            "answer: what is expected of them may be wrong.",
+            help="Show N training and validation examples on which no prompt was right and most gave the same other "
+            "answer: their right answer may be wrong.",
         ),
     ] = None,
     front: FrontNumber = None,
     val: Annotated[
         bool,
-        typer.Option("--val", help="With --by: on the validation examples, which floors under [guards] are about."),
+        typer.Option(
+            "--val", help="With --by: use the validation examples, which the floors under [guards] are about."
+        ),
     ] = False,
     exit_code: Annotated[
         bool,
         typer.Option(
             "--exit-code",
-            help="End with 4 unless the best prompt was shown to be better on test examples, and reaches the floors of "
-            "the guards there: a check for scripts.",
+            help="End with exit code 4 unless the best prompt was shown to be better on the test examples, and "
+            "reaches the floors of the guards there: a check for scripts.",
         ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Print the report of a run again; of a run that was killed or ended with an error, what is known of it."""
+    """Print the report of a run again. For a run that was killed or ended with an error, print what is known of it."""
     with checking():
         if exit_code and any(each is not None for each in (line, step, by, examples, doubtful, front)):
             raise RunError("--exit-code goes by the verdict of the report, so leave out what asks for something else")

@@ -54,10 +54,10 @@ from textgrad_engine.train.shrinking import USUAL_RUNS, most_runs
 def shrink(
     run: RunPath,
     max_tries: Annotated[
-        int | None, typer.Option("--max-tries", metavar="N", min=1, help="Race at most so many shorter texts.")
+        int | None, typer.Option("--max-tries", metavar="N", min=1, help="Race at most N shorter texts.")
     ] = None,
     allowance: Annotated[
-        int | None, typer.Option("--allowance", metavar="N", min=2, help="Run at most so many examples in a race.")
+        int | None, typer.Option("--allowance", metavar="N", min=2, help="Run at most N examples in a race.")
     ] = None,
     margin: Annotated[
         float | None,
@@ -66,10 +66,11 @@ def shrink(
             metavar="SHARE",
             min=0.001,
             max=1.0,
-            help="The mean may be lower by less than this of the scale: 0.05, or 6 examples where there are few.",
+            help="The mean may be lower by less than this share of the scale. Default: 0.05, or 6 examples if there "
+            "are few.",
         ),
     ] = None,
-    lanes: Annotated[int, typer.Option("--lanes", metavar="N", min=1, help="So many races at a time.")] = 4,
+    lanes: Annotated[int, typer.Option("--lanes", metavar="N", min=1, help="How many races to run at a time.")] = 4,
     model: ModelName = None,
     judge: JudgeName = None,
     base_url: BaseUrl = None,
@@ -83,12 +84,13 @@ def shrink(
 ) -> None:
     """Find the shortest prompt that is not worse on validation, and write it beside the run's best one.
 
-    Lines are left out, and what is left is raced against the whole prompt; the run's best prompt stays as it is. The
-    limits of the config's [budget] hold here, too, counted from the start. Where it was killed or interrupted, or the
-    budget was spent, the same command goes on from there: what was answered is not paid for again, and counts in the
-    limits. The test split is not opened;
-    `eval RUN --shrunk` tells how good the short prompt is there. Of `train --folds` the final prompt is shortened, on
-    the examples that it was trained on: only others (`eval RUN --shrunk --data FILE`) tell what it is worth.
+    Lines are left out, and what is left is raced against the whole prompt. The run's best prompt stays as it is. The
+    limits of the config's [budget] hold here, too, counted from the start. If the command was killed or interrupted, or
+    the budget was spent, the same command goes on from there: no answer is paid for twice, and all count in the limits.
+
+    The test split is not opened; `eval RUN --shrunk` tells how good the short prompt is there. For `train --folds` the
+    final prompt is shortened, on the examples that it was trained on: only others (`eval RUN --shrunk --data FILE`)
+    tell how good it is.
     """
     with checking():
         limits = (budget, budget_calls, budget_tokens)

@@ -56,7 +56,7 @@ def train(
     run_dir: RunDir = None,
     no_feedback: Annotated[
         bool,
-        typer.Option("--no-feedback", help="Withhold the feedback from the optimizer: a control to compare with."),
+        typer.Option("--no-feedback", help="Give the optimizer no feedback: a control to compare with."),
     ] = False,
     no_critic: NoCritic = False,
     controls: Controls = False,
@@ -65,11 +65,11 @@ def train(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Train prompts on examples: keep what does best on validation, report on test.
+    """Train prompts on examples: select on the validation set, report on the test set.
 
-    Everything that can be checked is checked before the first call of a model. Ctrl-C once stops sending, keeps what
-    was found, and prints the result so far; twice ends at once, and says what is in the run folder. SIGTERM counts as
-    Ctrl-C. `resume` goes on with a run that did not come to its end.
+    Everything that can be checked is checked before the first call of a model. Ctrl-C stops sending, keeps what was
+    found, and prints the result so far. A second Ctrl-C ends at once, and says what is in the run folder. SIGTERM
+    counts as Ctrl-C. `resume` goes on with an unfinished run.
     """
     way = runs.Way(feedback=not no_feedback, controls=controls, cache=cache)
     with checking():
