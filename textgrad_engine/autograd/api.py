@@ -39,14 +39,14 @@ def backward(
 ) -> None:
     """Carry feedback from `variables` to the leaves, and append it to their `.grad`.
 
-    Every operation is gone through once, when all feedback on its outputs has arrived; what can run at the same time
-    does. Losses (the evaluators) and numbers need no gradient to begin with; a text needs one, in words. When anything
-    fails, no leaf has changed.
+    Each operation is visited once, when all feedback on its outputs has arrived; independent ones run concurrently.
+    Losses (the evaluators) and numbers need no gradient to start from; a text needs one, in words. If anything fails,
+    no leaf has changed.
 
     Args:
-        variables: one result or several, which are gone through in one pass.
-        grad_variables: for each of them the feedback to begin with: a text, a Variable, or None for a loss. Of a batch
-            also a list with a text for each entry; a list of Variables are several pieces of feedback.
+        variables: one result or several, for one pass.
+        grad_variables: for each of them the feedback to start from: a text, a Variable, or None for a loss. For a batch
+            also a list with a text for each entry. A list of Variables is several pieces of feedback.
         retain_graph: keep the graph, so that another backward can go through it; by default as `create_graph`.
         create_graph: record the feedback's own graph: feedback then has a `grad_fn`.
         inputs: leaves, or GradientEdges of leaves; only they get feedback, and what does not lead to them costs

@@ -37,11 +37,11 @@ class Function:
 
     Attributes:
         num_outputs: how many Variables a dispatched forward returns; more than one as a tuple.
-        deferrable: a plain forward that only looks at its inputs' data and is quick may say True: with an input that is
-            still pending it is run when that is there, instead of blocking the caller.
-        starts_backward: an evaluator says True: a backward pass from its outputs needs no gradient to begin with.
-        collects: its output is its inputs together, as a batch or a sum: a pass may begin there where it may begin at
-            each of them.
+        deferrable: True for a plain forward that is quick and only reads its inputs' data: if an input is still
+            pending, it runs when that is there, instead of blocking the caller.
+        starts_backward: True for evaluators: a backward pass may start at its outputs without a gradient.
+        collects: True if the output is the inputs together, as a batch or a sum: a pass may start there if it may start
+            at each input.
 
     Example:
         >>> class Shout(Function):

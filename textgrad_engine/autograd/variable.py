@@ -45,10 +45,10 @@ class Variable(Operators):
         TypeError: data is something else, the role is no text, or requires_grad neither True nor False.
         ValueError: the text holds a lone surrogate, which no endpoint accepts; the position is named.
 
-    ``answer == "yes"`` compares data with a text, a number or a list of them, and ``<`` and its like always do; two
-    Variables are equal where they are one, and hash is by identity, so ``answer in {"yes"}`` (a set) is False, while
-    ``answer in ("yes",)`` compares. Reading `data` (or ``str``, ``int``, ``float``, ``len``, ``bool``, ``==``, ``<``)
-    of a value that is still being computed waits for it.
+    ``answer == "yes"`` compares the data with a text, a number or a list of them; ``<`` and its like always compare the
+    data. Two Variables are equal only if they are the same object. Hash is by identity, so ``answer in {"yes"}`` (a
+    set) is False, while ``answer in ("yes",)`` compares. Reading `data` (or ``str``, ``int``, ``float``, ``len``,
+    ``bool``, ``==``, ``<``) of a value that is still being computed waits for it.
 
     Example:
         >>> prompt = Variable("Answer briefly.", role="system prompt", requires_grad=True)

@@ -55,7 +55,7 @@ _HOLDS: ContextVar[tuple[Hold, ...]] = ContextVar("textgrad_engine_holds", defau
 def budget(
     dollars: float | Decimal | None = None, calls: float | None = None, tokens: float | None = None
 ) -> Iterator[Budget]:
-    """Inside the block, no call is sent that could pass a limit; of nested blocks every one applies.
+    """Inside the block, no call is sent that could exceed a limit; nested blocks all apply.
 
     Args:
         dollars: the most it may cost, in US dollars.

@@ -86,7 +86,7 @@ def set_models(
     optimizer: str | Model | None = None,
     judge: str | Model | None = None,
 ) -> None:
-    """The same for a whole script or notebook; replaces what it set before. `use_models` blocks go before it.
+    """Set the models of a whole script or notebook; this replaces an earlier call. `use_models` blocks take precedence.
 
     Raises:
         UnknownModelError: nothing answers to a name.

@@ -28,13 +28,13 @@ from textgrad_engine.slots import SLOT_NAMES, by_composed_name, doubled, not_slo
 class ChatCompletion(OneVariable):
     """Asks a model: `system` and `user` are texts, Variables or Parameters with ``{slots}``; call it with their values.
 
-    Values have the names of their slots; where only one slot is left, its value may come without a name. Where the user
-    template is one slot and nothing else, its value may be a conversation: a list of messages as in OpenAI's API, of
-    which the last one is to be answered. Calls of tools among them, and what these gave, are sent as they are. A
-    content may be a Variable, such as an earlier answer of the program, which then hears what came of it.
+    Pass values by the names of their slots; if only one slot is left, its value may be positional. If the user template
+    is one slot and nothing else, its value may be a conversation: a list of messages as in OpenAI's API, the last of
+    which is to be answered. Tool calls in it, and their results, are sent as they are. A content may be a Variable,
+    such as an earlier answer of the program, which then gets feedback, too.
 
-    What it was made with may be assigned later under the same names (``chat.model = ...``, ``chat.temperature = 0.7``),
-    and counts from the next call on; but not the tools, nor how often it is asked.
+    Its settings may be assigned later under the same names (``chat.model = ...``, ``chat.temperature = 0.7``), for the
+    next call on; but not `tools` and `max_turns`.
 
     Args:
         user: the template of the user message.
@@ -43,9 +43,9 @@ class ChatCompletion(OneVariable):
         role: the role of the answer.
         response_format: a pydantic model, a dataclass, a TypedDict, a JSON schema or a ResponseFormat; the answer is
             then JSON.
-        tools: functions that the model may call, which are run for it; see `ops.chat_completion`. An `nn.Tool` of one
-            has what the model is told of it trained.
-        max_turns: with these, how often the model is asked at most.
+        tools: functions that the model may call, which are run for it; see `ops.chat_completion`. An `nn.Tool` makes a
+            function's description trainable.
+        max_turns: with tools, how often the model is asked at most.
         config: sampling settings (temperature, max_tokens, …).
 
     Raises:

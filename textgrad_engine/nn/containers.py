@@ -73,7 +73,7 @@ class _Numbered(_Container, Listed[Module]):
 class Sequential(_Numbered):
     """Modules one after the other, each fed with the result of the one before.
 
-    It is called as its first module is: with values by name, where that one takes them.
+    Call it like its first module: with values by name, if that takes them.
 
     A slice is a Sequential of the same modules under the same names.
 

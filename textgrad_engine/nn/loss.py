@@ -71,13 +71,12 @@ class Metric(OneVariable):
     """A score from a Python function; see `ops.deterministic_evaluator`.
 
     Args:
-        fn: ``fn(prediction, target)`` gives a number (1 is full marks, or the highest score of the scale), or (number,
-            what is wrong in words). One that names ``inputs`` is given, by that name, a dict of the fields that the
-            program was called with, as the Trainer and `evaluate` know them (of Variables their data, which is waited
-            for); ``fn(prediction, inputs)`` and ``fn(prediction)`` are given no target. The critic is told the target
-            as what was expected, so what must not be in an answer belongs into ``inputs``. One that wants them by name,
-            ``fn(*, prediction, target)``, is called so, and one whose names say it, ``fn(gold, pred)``, with the target
-            first.
+        fn: ``fn(prediction, target)`` returns a number (1, or the highest score of the scale, is full marks), or
+            (number, what is wrong in words). If it names ``inputs``, it gets a dict of the fields that the program was
+            called with, as the Trainer and `evaluate` know them (for Variables their data, which is waited for).
+            ``fn(prediction, inputs)`` and ``fn(prediction)`` get no target. The critic is told that the target was
+            expected, so put what must not be in an answer into ``inputs``. ``fn(*, prediction, target)`` is called by
+            name, and ``fn(gold, pred)``, whose names say so, with the target first.
         purpose: what it checks, in words; the critic is told.
         success_fn: says of a score whether nothing needs to change; by default ``score >= 1``, and with a scale only
             the highest score does. One that takes a list of scores is first asked about all scores of a batch, as in
@@ -150,8 +149,8 @@ class JSONMatch(Metric):
 
     Args:
         any_order: whether the order of lists does not count, as of tags.
-        graded: whether an answer that differs is given the part of its values that are right, of all that are expected
-            or there; without it, it is 0.
+        graded: whether an answer that differs scores the share of right values among all that are expected or given;
+            otherwise it scores 0.
 
     Raises:
         TypeError: one is no truth value.
@@ -251,15 +250,15 @@ class Judge(OneVariable):
 
 
 class Rubric(OneVariable):
-    """The part of several criteria that a model finds met, each looked at by itself; see `ops.rubric`.
+    """The share of several criteria that a model finds met, each checked by itself; see `ops.rubric`.
 
-    The critic hears which are not met, and why. As the score of one call has as many steps as there are criteria, it
-    tells apart what a `Judge`, who gives one number for all, may not. The Trainer and `evaluate` show the model what
-    they show a `Judge`.
+    The critic is told which are not met, and why. The score of one call has as many steps as there are criteria, so it
+    distinguishes answers to which a `Judge`, with one number for all, may give the same. The Trainer and `evaluate`
+    show the model what they show a `Judge`.
 
     Args:
-        criteria: texts, or dicts with ``"criterion"`` and ``"points"``: 1 where they are left out, below 0 for what an
-            answer must not do. None: each example has its own, and they are its target.
+        criteria: texts, or dicts with ``"criterion"`` and ``"points"`` (default 1; below 0 for what an answer must not
+            do). None: each example has its own, as its target.
         model: asks this model; None stands for the judge of `use_models`.
         images: how many images it is shown at most; 0 for a model that reads none, who is told where they are.
 

@@ -9,11 +9,11 @@ from textgrad_engine.keywords import names_told
 
 
 class Parameter(Variable):
-    """A Variable that a `Module` registers when it is assigned, and that wants feedback unless told otherwise.
+    """A Variable that a `Module` registers when it is assigned; it requires grad by default.
 
     Args:
-        data: its text; of a Variable the value, which is waited for, cut off from what it was made of.
-        role: what it is for; the critic and the optimizer are told. Without one that of a Variable stays.
+        data: its text; or a Variable, whose value is waited for and detached from its graph.
+        role: what it is for; the critic and the optimizer are told. Default: the role of the given Variable.
         requires_grad: False freezes it.
 
     Example:

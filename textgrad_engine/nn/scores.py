@@ -47,10 +47,9 @@ class OnField(OnPart):
 
     Args:
         loss: scores the field.
-        path: the name of the field or output; of one that is further in, the names and places on the way. Of a target
-            that is an object the loss gets what stands at the same place; null is the text "null", as it is of an
-            answer.
-        default: stands for the field where the answer is no JSON or lacks it; see `ops.field`.
+        path: the name of the field or output; for a nested one, the names and positions on the way. If the target is an
+            object, the loss gets its value at the same place; null becomes the text "null", as in an answer.
+        default: replaces the field if the answer is no JSON or lacks it; see `ops.field`.
 
     Raises:
         TypeError: the loss is no module or function, no field is named, or the default is neither a text nor a number.
@@ -108,14 +107,14 @@ class OnField(OnPart):
 
 
 class OnMatch(OnPart):
-    r"""A loss on the part of an answer that a regular expression finds, such as what stands behind "Answer:".
+    r"""A loss on the part of an answer that a regular expression finds, such as the text after "Answer:".
 
     Args:
         loss: scores the part.
-        pattern: the regular expression; of several matches the last one counts. Where it has a group, that is the part;
-            see `ops.extract`. Of a target that is a text with such a part the loss gets that part, too, as of answers
-            with the reasoning before them; any other target as it is, and so the criteria of a `Rubric`.
-        default: stands for the part where the answer has none; the critic is told so.
+        pattern: the regular expression; of several matches the last one counts. If it has a group, the part is that
+            group; see `ops.extract`. If the target is a text with such a part (an answer with its reasoning), the loss
+            gets that part of it; any other target, and the criteria of a `Rubric`, it gets unchanged.
+        default: replaces the part if the answer has none; the critic is told so.
 
     Raises:
         TypeError: the loss is no module or function, or the pattern or default no text.
@@ -166,17 +165,17 @@ class OnMatch(OnPart):
 
 
 class Weighted(OneVariable):
-    """One score, from 0 to 1, of several: the mean of all by their weights, each as its part of its scale.
+    """One score from 0 to 1 of several losses: their weighted mean, each scaled by its own scale.
 
-    Feedback of each loss goes on as it is, and one that is satisfied is silent.
+    The feedback of each loss is passed on unchanged; a satisfied loss gives none.
 
     Args:
         losses: by name.
-        weights: by the same names, above 0; only how they compare counts. None weighs all alike.
-        targets: by the same names, the field of an example that holds the target of a loss; one that is not named is
-            given none. It is then called with the example, or a dict of these fields, in the place of the target, as
-            the Trainer and `evaluate` do. Null in a field is null of the answer's, for a loss that is `OnField`. None
-            gives all losses the one target.
+        weights: by the same names, above 0; only their ratios count. None weighs all alike.
+        targets: by the same names, the field of an example that holds the target of a loss; a loss that is not named
+            gets no target. The `Weighted` is then called with the example, or a dict of these fields, in the place of
+            the target, as the Trainer and `evaluate` do. Null in a field matches null in the answer, for a loss that is
+            `OnField`. None gives all losses the same target.
 
     Raises:
         ValueError: there are none; a weight is missing, not above 0, or of no loss; or a loss does not say from where

@@ -33,30 +33,30 @@ class Description(Parameter):
 
 
 class Tool(Module, OwnTexts):
-    """A tool that says what a model is told of it, by texts that can be trained, as one of ``tools=[…]``.
+    """A tool for ``tools=[…]`` whose description and argument descriptions can be trained.
 
-    When a model calls a tool, and with what, it takes from the description. Where it calls the wrong one, or with the
-    wrong arguments, feedback on the answer becomes feedback on the descriptions, as on a system prompt: its critic is
-    shown the tools with the texts that it is asked about between tags, and all calls.
+    The description decides when a model calls a tool, and with which arguments. If it calls the wrong tool, or with
+    wrong arguments, feedback on the answer becomes feedback on the descriptions, as on a system prompt. The critic is
+    shown all calls, and the tools with tags around the texts that it is asked about.
 
     GEPA trains descriptions of tools through an adapter for MCP; here they are Parameters like any other.
 
     Args:
-        function: the function that is run when a model calls the tool; or what a model is told of a tool, a dict as in
-            OpenAI's API or as a server of MCP lists it (or what a client of MCP makes of that), of which nothing is
-            run: calls of it are the answer.
-        description: what the model is told that it does; without one the docstring, or what the dict says.
-        arguments: what the model is told of its arguments, by their names, or only the names of those of which the text
-            that there is is to be trained: a `pydantic.Field(description=…)`, what the dict says, or none yet. Texts
-            about others stay as they are.
+        function: the function that is run when a model calls the tool. Or a description alone: a dict as in OpenAI's
+            API or as an MCP server lists it (or what an MCP client makes of that). Then nothing is run: the calls are
+            the answer.
+        description: what the tool does, as the model is told. Default: the docstring, or what the dict says.
+        arguments: descriptions of arguments, by their names; or only the names of those whose existing description is
+            to be trained (a `pydantic.Field(description=…)`, what the dict says, or none yet). Those of other arguments
+            stay as they are.
 
     Attributes:
         name: what the model calls it by, which is never trained.
         description: the text, a Parameter. New texts of it have at most 1,024 characters, as OpenAI's API wants it.
         arguments: the texts about arguments that are trained, by their names, with ``_`` for dots in them.
 
-    A text that is to stay as it is, is frozen: ``tool.description.requires_grad = False``. A Variable is taken as it
-    is, and may be shared; optimizers know nothing of it but its role.
+    To keep a text as it is, freeze it: ``tool.description.requires_grad = False``. A Variable is taken as it is, and
+    may be shared; optimizers know only its role.
 
     Raises:
         TypeError: it is neither a function nor such a dict; a description is no text; or the function is none that a

@@ -43,24 +43,24 @@ class Comparison:
 
     Attributes:
         difference: the mean difference, after minus before.
-        interval: its interval, of 95% unless `compare` was asked for another; where the worst and the best score are
-            known, as `paired_difference` has it between limits. Where they are not, and the differences are all equal,
-            it is infinite.
-        p_value: how probable a difference at least as large is when there is none (two-sided).
+        interval: its confidence interval, 95% unless `compare` was given another `confidence`. If the worst and the
+            best score are known, it keeps to these limits (see `paired_difference`). If they are not, and all
+            differences are equal, it is infinite.
+        p_value: two-sided: how probable a difference at least as large is if there is none in truth.
         verdict: ``"better"``, ``"worse"`` or ``"not shown"``.
         n: how many examples both have a score for.
-        adjusted: the p-value corrected for the candidates tried (max-T), which the verdict then goes by; None when no
+        adjusted: the p-value corrected for the candidates tried (max-T), on which the verdict is then based; None if no
             other candidates were named.
         candidates: how many candidates were tried on these examples, the compared one included.
         detectable: the smallest true difference that would have been found 4 times in 5; infinite when none would, None
             when the scores show no spread to work it out from, and nobody knows their limits.
-        clusters: how many clusters the examples come in; None when each stands for itself.
+        clusters: how many clusters the examples form; None if each is independent.
         bounds: the difference if every missing score were against `after`, and if every one were for it; None when
             nothing is missing, or the scale of the scores is not known. One of them may be infinite, on a scale without
             that end.
-        lost: on how many examples answers, with repeats samples, are lost that were there before, where these are more
-            than chance loses; the verdict is not ``"better"`` then, whatever those say that are left. 0 elsewhere.
-        bounded: whether it is known how far scores can be apart: the loss names its scale, or they are from 0 to 1.
+        lost: on how many examples `after` lacks answers (with repeats, samples) that `before` has, if these are more
+            than by chance; else 0. The verdict is then not ``"better"``, whatever the remaining examples say.
+        bounded: whether the limits of the scores are known: the loss names its scale, or they are from 0 to 1.
     """
 
     difference: float
@@ -144,10 +144,10 @@ def compare(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Comparison:
-    """What may be said about two evaluations of the same examples: a paired difference, its interval, a verdict.
+    """Compare two evaluations of the same examples: their paired difference, its interval, and a verdict.
 
-    Examples that either has no score for are left out of both. Where the examples come in clusters, whole clusters are
-    what counts.
+    An example without a score in one of them is left out of both. If the examples form clusters, whole clusters are
+    compared.
 
     Args:
         before: the scores of the first program.

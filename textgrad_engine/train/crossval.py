@@ -59,12 +59,12 @@ def cross_validate(
 ) -> CrossValidation:
     """Find out whether optimizing helps on a task, with all of its examples, and train a prompt on all of them.
 
-    For somebody who has too few examples for a test set. Each fold of them is tested once, with what a run made of the
-    others; the verdict is of the pairs of all folds together. See the note in this module for what that estimates.
-    It costs as many runs as there are folds, and one more. A budget around it is shared out: each run may use an equal
-    part of what is left. With ``Trainer(run_dir=...)`` each run has its folder in there, ``fold-1`` to ``final``, and
-    `store.read_folds`, `show`, `report` and `diff` read the whole; with ``resume=True`` what was paid for is not paid
-    for again, and no run is given less of a budget than before.
+    For too few examples to set aside a test set. Each fold is tested once, with the texts that a run trained on the
+    other folds; the verdict is about the pairs of all folds together. See the note in this module for what that
+    estimates. It costs as many runs as there are folds, and one more. A budget around it is shared out: each run may
+    use an equal part of what is left. With ``Trainer(run_dir=...)`` each run has its folder in there, ``fold-1`` to
+    ``final``, and `store.read_folds`, `show`, `report` and `diff` read the whole; with ``resume=True`` what was paid
+    for is not paid for again, and no run is given less of a budget than before.
 
     Args:
         start: makes a new program, with the same seed texts each time, and an optimizer of its parameters; called for
@@ -72,10 +72,10 @@ def cross_validate(
         loss: as for `Trainer.fit`.
         examples: all of them. Those of one cluster (`Trainer(clusters=)`), and those with the same inputs, are in one
             fold.
-        folds: how many parts each of which is tested once; the examples are dealt by the trainer's seed.
+        folds: the number of parts, each of which is tested once; the trainer's seed decides which examples go where.
         val: the share of the examples of a run that validates and gives no feedback. With 0 the training examples
             validate, too: of few examples that finds more (docs/search.md), and what is tested is apart in any case.
-        trainer: its settings are those of every run; None for the usual ones.
+        trainer: its settings apply to every run; None for the defaults.
         final: train on all examples in the end.
 
     Raises:

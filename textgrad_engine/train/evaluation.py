@@ -29,22 +29,21 @@ class Evaluation:
 
     Attributes:
         ids: the examples, in dataset order.
-        scores: their scores, in the same order (higher is better), with repeats the means of their samples; None where
-            no answer was to be had.
-        predictions: what the program said, in the same order, with repeats a list for each example; None where no
-            answer was to be had. Of several outputs it is a dict, tuple or list of what each said, of a dataclass a
-            dict.
+        scores: their scores, in the same order (higher is better); with repeats, the means of their samples. None if
+            there was no answer.
+        predictions: the program's answers, in the same order; with repeats, a list for each example. None if there was
+            no answer. For several outputs, a dict, tuple or list of the answers; for a dataclass, a dict.
         failures: for each example without any answer, the error in words.
         samples: with repeats, the score of each sample of each example, None where it had no answer; else empty.
-        clusters: for each example the cluster it belongs to; empty when each stands for itself.
-        scale: the lowest and the highest possible score, where the loss names them.
+        clusters: for each example the cluster it belongs to; empty if each is independent.
+        scale: the lowest and the highest possible score, if the loss names them.
         latency: where it was asked for, the seconds that the forward calls of each example took, with repeats the means
             of its samples; None where nobody knows (`train.latency` says what counts). Else empty, and where no answer
             tells how long it took.
-        not_run: the examples that were never come to, as the budget was spent; they have no score, and no failure.
-        parts: what each of several metrics gave, where the score is made of them; else empty.
-        contents: by column a digest of the examples that were evaluated, where only positions name them
-            (`data.contents`), so that `compare` can tell other ones; else empty.
+        not_run: the examples that were not run because the budget was spent; they have neither a score nor a failure.
+        parts: the value of each metric, if the score is made of several; else empty.
+        contents: for each column a digest of the evaluated examples (`data.contents`), if only positions name them: so
+            `compare` can recognize other examples. Else empty.
 
     Example:
         >>> found = Evaluation(("a", "b", "c"), (1.0, 0.0, None), ("yes", "no", None), {"c": "it was cut off"})

@@ -65,12 +65,12 @@ def evaluate(
     timed: bool = False,
     on_score: Callable[[int], None] | None = None,
 ) -> Evaluation:
-    """Run a program on every example, all at once, and score its predictions; nothing is recorded for backward.
+    """Run a program on every example, concurrently, and score its predictions; nothing is recorded for backward.
 
     Args:
-        program: called with those of an example's fields that its `forward` names; gives a Variable, or several in a
-            dict, a tuple, a list or a dataclass, for a loss of one's own. One that waits for answers is run in threads,
-            so what belongs to one example is kept in its `forward`, not in itself.
+        program: called with the fields of an example that its `forward` names. It returns a Variable, or, for a loss of
+            your own, several in a dict, tuple, list or dataclass. A program that waits for answers is run in threads,
+            so keep what belongs to one example in `forward`, not in `self`.
         dataset: the examples.
         loss: called with the prediction and the example's target, and with ``inputs=`` (the fields that the program was
             called with) if its `forward` names that, as nn.Judge's does; its data must be a number (higher is better).
@@ -83,8 +83,8 @@ def evaluate(
             questions are about; they are then not taken for independent. None: each stands for itself, but where more
             than a tenth have the same inputs as another one, those with the same inputs belong together.
         timed: note how long the answers took (`Evaluation.latency`).
-        on_score: called with a position when a sample of that example has its score; on any thread, in any order.
-            It must not raise. `report.score_bar` gives one that shows how it goes on.
+        on_score: called with an example's position when a sample of it has its score; on any thread, in any order. It
+            must not raise. `report.score_bar` returns one that shows progress.
 
     Returns:
         The scores, in dataset order.

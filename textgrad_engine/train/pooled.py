@@ -47,7 +47,8 @@ class CrossValidation:
 
     Attributes:
         folds: the result of each fold's run, as far as they came.
-        final: the run on all examples, whose texts are to be used; None where it was not come to. No example tests it.
+        final: the run on all examples, whose texts are the ones to use; None if it was not reached. No example tests
+            it.
         seed: the seed texts on the examples of all folds, in the order of the examples.
         best: on each example the texts of its own fold's run, which never saw it.
         comparison: `best` against `seed`; None when no fold was tested. It is about the mean of the folds' texts, not

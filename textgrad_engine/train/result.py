@@ -28,8 +28,8 @@ class TrainResult:
         status: how it ended.
         seed: the trained texts by dotted name, before the run.
         best: the texts that were selected on the validation set; the program holds them after `fit`.
-        origins: for each line of the best texts, the step, reason and feedback that wrote it; None, or step 0 where a
-            line beside it is gone, for seed lines.
+        origins: for each line of the best texts, the step, reason and feedback that wrote it. For a seed line None, or
+            step 0 if a line next to it was removed.
         seed_val: the seed texts on the validation set; None when the run ended before that.
         best_val: the best texts on the validation set. Selected on it, so it flatters them.
         seed_test: the seed texts on the test set; None without a test set, or when the run ended before it was opened.
@@ -41,21 +41,21 @@ class TrainResult:
         seconds: how long it took.
         openings: how often the test set was opened by the run.
         overlaps: which examples are in two sets, exactly or nearly, in words.
-        controls: searches without feedback at no more calls, where they were asked for; `usage` holds theirs too.
-        front: of the texts that answered all validation examples that the seed texts did and that guards let through,
-            those that no others beat by fewer tokens or a higher score without losing in the other; longest first. With
-            a `latency_weight` less time counts in the same way.
-        untested: why the budget left the test set, or a part of it, unrun, or why it has no score, as most of its
-            answers are lost, or those of each text to other examples; else "".
+        controls: the searches without feedback (with no more calls), if they were asked for; `usage` includes theirs.
+        front: the Pareto front, longest first: the texts that no other beats in tokens or score without losing in the
+            other. They answered all validation examples that the seed texts did, and passed the guards. With a
+            `latency_weight` less time counts in the same way.
+        untested: why the test set or a part of it was not run (the budget), or has no score (most of its answers are
+            lost, or each text lost those to other examples); else "".
         terms: what counted beside the score (the cost of tokens and time) and where the guards stand, in sentences.
-        idle: why the optimizer was asked for nothing more, where it came to nothing of use again and again, or nothing
-            better could be shown; else "".
-        shortage: why nothing was asked at all, where the budget allows not even one call; else "".
-        unspent: how much the budget has left after it ended the run, and why, where that is a tenth or more; else "".
+        idle: why the optimizer was not asked for more: it proposed nothing useful again and again, or nothing better
+            could be shown; else "".
+        shortage: why nothing was asked at all: the budget does not allow even one call; else "".
+        unspent: how much of the budget was left when it ended the run, and why, if that is a tenth or more; else "".
         doubtful: training and validation examples that no text that was tried got right, while most of them led to the
             same other answer: their right answers may be wrong.
-        test_usage: what the program's own calls used on the test set, with the ``"best"`` texts, and with the
-            ``"seed"`` texts where these are others: what the prompt takes once it is used. What a cache spared counts.
+        test_usage: what the program's own calls used on the test set, with the ``"best"`` texts and, if they differ,
+            the ``"seed"`` texts: what the prompt costs in use. Answers from a cache count.
         floors: how the texts stand to each floor of the guards on the validation set, and then on the test set, as far
             as both were run there and it has such examples.
     """

@@ -40,28 +40,28 @@ _log = logging.getLogger("textgrad_engine.train.trainer")
 class Trainer:
     r"""Trains the parameters of a program on examples, and keeps the texts that do best on the validation set.
 
-    The texts of a step are raced against the best ones, without the edits of the step that do harm to validation
-    examples (`docs/search.md`); what does not win is taken back.
+    Each step is raced against the best texts, without those of its edits that harm validation examples
+    (`docs/search.md`). If it does not win, it is taken back.
 
     Args:
         max_epochs: how often to go over the training set; a search (`optim.PatchSearch` and its like) draws its own
             minibatches and ends by itself.
         batch_size: examples in a minibatch, when `fit` gets a dataset; a DataLoader has its own.
         max_steps: stop after so many steps (of a search: decided proposals); None for no limit but `max_epochs`.
-        max_minutes: begin no step that would leave too little of so many minutes for validation and test, as far as
-            that can be told; what is under way is waited for. Controls, and each run of a cross-validation, have as
-            many for themselves. So much may be done in one run and not in another.
+        max_minutes: end the search in time for validation and test to fit into so many minutes, as far as that can be
+            predicted; calls in flight are waited for. Controls, and each run of a cross-validation, have as many
+            minutes of their own. How much is done may differ from run to run.
         patience: stop after so many steps in a row that were not kept, but not within a round of texts that is paid
             for as a whole (`optim.BeamSearch`, `optim.OPRO`); None goes on to the end.
-        critic: whether a critic says what a wrong answer asks of the texts. Without one an optimizer reads the cases
-            themselves (`ops.critic`): no feedback calls, and longer requests to the optimizer.
-        feedback_batch_size: so many examples may share one feedback call; a search has a setting of its own.
-        feedback_images: a request to the critic shows at most so many images; 0 for a critic that reads none. See
+        critic: whether a critic says what the texts lack if an answer is wrong. Without one the optimizer reads the
+            wrong answers itself (`ops.critic`): no feedback calls, and longer requests to the optimizer.
+        feedback_batch_size: how many examples may share one feedback call; a search has its own setting.
+        feedback_images: the most images in one request to the critic; 0 for a critic that reads none. See
             `ops.feedback_images`.
         target: the field that holds an example's target.
-        notes: the field that holds what people noted of a training example, such as why its answer is the right one;
-            some may have none. The critic reads it where an answer is not right, without one the optimizer does, and
-            the program does not (`ops.notes`).
+        notes: the field with people's notes on a training example, such as why its answer is right; it may be missing.
+            If an answer is not right, the critic reads them (without a critic, the optimizer). The program never does
+            (`ops.notes`).
         seed: of the order of the examples.
         concurrency: at most so many examples at once; None leaves it to the models' own limits. With 1 a program that
             waits is run in one thread.
@@ -70,18 +70,18 @@ class Trainer:
             about; races, intervals and verdicts then do not take them for independent.
         tokens_weight: what 1000 tokens of the trained texts cost, in units of the score. Races and means are decided by
             the score less that; the scores that are reported stay plain.
-        latency_weight: what a second of an example's forward calls costs, in the same way. 0 decides nothing, and has
-            the time reported and on the front; None does not look at it. Times are noisy, and with a weight above 0 two
-            runs are equal only where the models' latencies are: `train.latency` says why.
-        controls: after the run, give a rewrite without feedback and random edits at most as many calls as the optimizer
-            had, and score what they select on the test set too (`TrainResult.controls`). This about triples the calls.
-            Of a budget, each keeps as much as the search may use; where that is too little, none is run, and the result
-            says so.
+        latency_weight: what a second of an example's forward calls costs, in the same way. With 0 time decides nothing,
+            but is reported and counts on the front; with None it is ignored. Times are noisy, and with a weight above 0
+            two runs are equal only where the models' latencies are: `train.latency` says why.
+        controls: after the run, also search by rewrites without feedback and by random edits, each with at most as many
+            calls as the optimizer had, and score the results on the test set (`TrainResult.controls`). This about
+            triples the calls. A budget reserves for each as much as the search may use; if that is too little, none is
+            run, and the result says so.
         run_dir: write a run folder there (texts, config, events, completions); it must be new or empty.
-        resume: take up the run in `run_dir` that was killed, interrupted, or ended by a budget or an error: `fit`
-            begins anew, and is given what was paid for. Program, data and settings must be the same: a run that begins
-            with other requests is refused before it pays. ``"anyway"`` goes on all the same: what has changed or is
-            gone is paid for, and a run that is finished is taken as it is. Where there is no run yet, one is begun.
+        resume: go on with the run in `run_dir` that was killed, interrupted, or ended by a budget or an error: `fit`
+            starts over and replays what was paid for. Program, data and settings must be the same: if the first
+            requests differ, the run is refused before it pays. ``"anyway"`` goes on all the same: what has changed or
+            is gone is paid for, and a finished run is taken as it is. If there is no run yet, one is started.
         callbacks: told about every event (`train.events`); one may end the training (`train.StopTraining`).
 
     Raises:
