@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 class DataLoader(Generic[T]):
-    """Goes over a dataset in lists of examples.
+    """Iterates over a dataset in lists of examples (minibatches).
 
-    Each ``for`` over the loader is one epoch. With ``shuffle=True`` the order is a function of seed and epoch: another
-    one in each epoch, the same ones in each run. A loop that is left early ends its epoch: the next ``for`` begins the
-    epoch after it. Only after `load_state_dict` does the next ``for`` go on in the middle.
+    Each ``for`` over the loader is one epoch. With ``shuffle=True`` the order depends on seed and epoch alone: it
+    differs between epochs, and is the same in each run. A loop that is left early ends its epoch: the next ``for``
+    begins the epoch after it. Only after `load_state_dict` does the next ``for`` go on in the middle.
 
     Args:
         dataset: any sequence, or what has a length and an example at each position.

@@ -24,7 +24,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Examples(Protocol[T_co]):
-    """What has a length, and an example at each position: any sequence, and datasets of PyTorch and Hugging Face.
+    """Anything with a length and an example at each position: any sequence, and datasets of PyTorch and Hugging Face.
 
     Views of a dict and pandas' Series are taken, too, though types do not say so.
     """
@@ -154,7 +154,7 @@ class Dataset(Sequence[Example]):
 
 
 class Subset(Sequence[T], Generic[T]):
-    """Some examples of a sequence, in an order of their own, with the ids they have there.
+    """Some examples of a sequence, in any order, with the ids they have there.
 
     Args:
         dataset: the sequence that holds the examples.

@@ -48,7 +48,7 @@ _NO_PATH = re.compile(r"(?i)\s*(?:[a-z][a-z0-9+.-]+://|data:\w+/)")
 
 @names_told
 def image_part(source: str | os.PathLike[str] | bytes, detail: Detail | None = None) -> dict[str, Any]:
-    """The content part of an image, as it stands in a message, fills a slot, or is one of a judge's inputs.
+    """The content part of an image, for a message, a slot, or a judge's inputs.
 
     A file is read at once and sent along with each call, in base64; an address is sent as it is, and the endpoint gets
     the image from there, if it can.

@@ -23,16 +23,16 @@ def load(path: str | Path, *, images: Sequence[str] = (), detail: Detail | None 
     r"""Read a dataset: ``.jsonl`` or ``.ndjson`` (one object per line), ``.json`` (a list of objects), or ``.csv`` or
     ``.tsv`` (with a header).
 
-    Files are UTF-8, with or without a byte order mark. Blank lines are skipped. Every value of a CSV file is a
-    string, and a row of nothing but empty fields is a blank line, as columns behind the last name are none where they
-    are empty; where its header has no comma, or has one in a name, its columns are separated by semicolons, as
-    spreadsheets write them in many countries, by tabs or by bars; those of a TSV file are by tabs. Names of columns are
-    composed (Unicode's NFC), so that a slot that looks the same is the same.
+    Files are UTF-8, with or without a byte order mark. Blank lines are skipped. Every value of a CSV file is a string.
+    A row with only empty fields is a blank line, and empty columns after the last name are ignored. If the header of a
+    CSV file has no comma, or has one in a name, the columns may be separated by semicolons (as spreadsheets write them
+    in many countries), tabs or bars; those of a TSV file are separated by tabs. Column names are normalized (Unicode's
+    NFC), so that a slot that looks the same is the same.
 
     Args:
         path: the file.
-        images: columns that name images: a file, seen from the folder of this one, or an ``https://`` address. What
-            they hold becomes a content part, as `image_part` makes it; files are read at once and kept in memory.
+        images: columns that name images: a file, relative to the folder of this one, or an ``https://`` address. The
+            values become content parts, as `image_part` makes them; files are read at once and kept in memory.
         detail: how closely models are to look at these, see `image_part`.
 
     Raises:

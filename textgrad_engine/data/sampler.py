@@ -109,7 +109,8 @@ class RandomSampler(_Seeded):
     Args:
         data_source: the dataset, or anything with a length.
         replacement: whether an example may come again before all others have come.
-        num_samples: positions in an epoch; by default as many as there are examples. Where it is more, they begin anew.
+        num_samples: positions in an epoch; by default as many as there are examples. If there are more, the examples
+            repeat.
         seed: equal seeds give equal orders; None draws one.
 
     Raises:

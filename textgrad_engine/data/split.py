@@ -27,7 +27,7 @@ def random_split(
     clusters: str | None = None,
     together: Sequence[str] = (),
 ) -> list[Subset[T]]:
-    """Cut a dataset at random into parts that do not overlap and together are the whole.
+    """Split a dataset at random into parts that do not overlap and together are the whole.
 
     Args:
         dataset: any sequence, or what has a length and an example at each position.
@@ -36,8 +36,8 @@ def random_split(
         seed: equal seeds give equal parts.
         clusters: the field of the examples that says which belong together, such as the document that several questions
             are about. These stay in one part; fractions and lengths are then of clusters, not of examples.
-        together: fields, such as the inputs of a program: examples that are equal in all of them are a cluster, too, as
-            one that is trained on is no test.
+        together: fields, such as the inputs of a program: examples that are equal in all of them are a cluster, too, so
+            that no test example was trained on.
 
     Raises:
         ValueError: the fractions sum to something else, or one is negative or so small that its part would be empty.

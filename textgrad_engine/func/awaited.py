@@ -35,7 +35,7 @@ def _awaited(blocking: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
 def apmap(
     function: Callable[[T], R], concurrency: int | None = None
 ) -> Callable[[Iterable[T]], Coroutine[Any, Any, list[R]]]:
-    """`pmap`, of which the function is awaited.
+    """Like `pmap`, but the function that it returns is awaited.
 
     Example:
         >>> import asyncio
@@ -48,7 +48,7 @@ def apmap(
 def agrad(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """`grad`, of which the function is awaited.
+    """Like `grad`, but the function that it returns is awaited.
 
     Example:
         >>> import asyncio
@@ -62,7 +62,7 @@ def agrad(
 def agrad_and_value(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Coroutine[Any, Any, tuple[Any, Any]]]:
-    """`grad_and_value`, of which the function is awaited.
+    """Like `grad_and_value`, but the function that it returns is awaited.
 
     Example:
         >>> import asyncio
@@ -76,7 +76,7 @@ def agrad_and_value(
 
 
 async def avjp(function: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """`vjp`, which is awaited, and so is the function that it gives.
+    """Like `vjp`, but it is awaited, and so is the function that it returns.
 
     Example:
         >>> import asyncio
@@ -96,7 +96,7 @@ def ajacrev(
     has_aux: bool = False,
     feedback: str | None = None,
 ) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """`jacrev`, of which the function is awaited.
+    """Like `jacrev`, but the function that it returns is awaited.
 
     Example:
         >>> import asyncio
@@ -110,7 +110,7 @@ def ajacrev(
 def ahessian(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0, edit: Any = None, feedback: str | None = None
 ) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """`hessian`, of which the function is awaited.
+    """Like `hessian`, but the function that it returns is awaited.
 
     Example:
         >>> import asyncio
@@ -129,7 +129,7 @@ def avmap(
     chunk_size: int | None = None,
     names: Sequence[str] | None = None,
 ) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """`vmap`, of which the function is awaited: with a `chunk_size` it waits for each chunk.
+    """Like `vmap`, but the function that it returns is awaited: with a `chunk_size` it waits for each chunk.
 
     Example:
         >>> import asyncio

@@ -34,12 +34,12 @@ def functional_call(module: _Replaceable, overrides: _Values | Sequence[_Values]
     Args:
         module: the program.
         overrides: the values by dotted name, as `named_parameters` gives them: Variables, values inside a transform, or
-            texts. One without a role gets the role of what it stands for. A parameter that the module has under
-            several names is replaced under all of them; it may be given under several, if that is one and the same
-            value. Several mappings, such as parameters and buffers, count together.
-        args: the module's arguments. A tuple alone is all of them, and a dict behind it the keyword arguments, as in
-            `torch.func.functional_call`; ``args=`` and ``kwargs=`` are these two where the module's forward has no such
-            arguments. A tuple that is itself the argument is given by name.
+            texts. A value without a role gets the role of what it replaces. A parameter that the module has under
+            several names is replaced under all of them; it may be given under several, if the value is the same.
+            Several mappings, such as parameters and buffers, are combined.
+        args: the module's arguments. A single tuple is all of them, and a dict after it the keyword arguments, as in
+            `torch.func.functional_call`; so are ``args=`` and ``kwargs=``, if the module's forward has no such
+            arguments. Pass a tuple that is itself the argument by name.
         kwargs: the module's keyword arguments.
 
     Raises:

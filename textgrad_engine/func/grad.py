@@ -217,9 +217,9 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux
     """Make a function that computes the feedback on an argument.
 
     Args:
-        function: returns one Variable that backward can begin at: a loss (`nn.ExactMatch`, `nn.Judge`, …).
+        function: returns one Variable from which backward can start: a loss (`nn.ExactMatch`, `nn.Judge`, …).
         argnums: which positional arguments feedback is wanted on: a number, or several.
-        has_aux: the function returns ``(loss, aux)``; aux is handed through.
+        has_aux: the function returns ``(loss, aux)``; aux is passed through.
 
     Returns:
         A function of the same arguments. It gives for each argument one Variable: `data` is the feedback joined in

@@ -43,8 +43,8 @@ def jacrev(
 ) -> Callable[..., Any]:
     """Make a function that computes the feedback of each output on an argument, each output by itself.
 
-    `grad` of a sum of losses says what all of them together want; this says who wants what. The function is run once,
-    then one backward pass is made for each output, all at the same time.
+    `grad` of a sum of losses gives the feedback of all of them together; this gives the feedback of each. The function
+    is run once, then one backward pass for each output, all concurrently.
 
     Args:
         function: returns losses: one, or a tuple, list or dict of them, or a batch (what `vmap` of a loss gives).
@@ -156,7 +156,7 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """Make a function that says how each output would change if each part of an argument were edited by itself.
 
-    Text has no unit vector, so a unit edit stands for it: by default, that the part is left out (the words are in
+    Text has no unit vector, so a unit edit takes its place: by default, the part is left out (the words are in
     ``prompts/unit_edit.md``). ``jacfwd(program)(documents)`` then tells which document matters to which output, and
     how. The function itself is run once; the questions about edits (see `jvp`) go out together.
 

@@ -44,10 +44,10 @@ def next_place() -> Place:
 
 
 def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable[[Iterable[T]], list[R]]:
-    """Make a function of one item into one of many, which runs them at the same time.
+    """Turn a function of one item into a function of many, which runs them concurrently.
 
-    For programs that look at a value and decide what to do next; each item has a thread, so one that waits for its
-    model does not hold up the others. Context variables (models, budgets, grad mode) are those of the caller.
+    For programs that read a value to decide what to do next. Each item has a thread, so one that waits for its model
+    does not hold up the others. Context variables (models, budgets, grad mode) are those of the caller.
 
     Args:
         function: called once for each item.

@@ -164,11 +164,11 @@ class Trace(Layer):
 
 
 def trace() -> Trace:
-    """Write down every operation that runs in a block: ``with func.trace() as log: …``.
+    """Record every operation that runs in a block: ``with func.trace() as log: …``.
 
-    It is a level as `grad` and `vmap` are: it sees what passes through its place on the stack. Around `vmap`, it shows
-    each example; inside the mapped function, one operation that stands for the whole batch. What a backward pass asks
-    is shown too, where it runs inside the block.
+    It is a level like `grad` and `vmap`: it sees what passes through its place on the stack. Around `vmap`, it shows
+    each example; inside the mapped function, one operation for the whole batch. It also shows what a backward pass
+    asks, if that runs inside the block.
 
     Returns:
         A context manager. Its `records` (`TraceRecord`) are there during the block and after it, and ``str(log)`` is a

@@ -218,22 +218,22 @@ def vmap(
     chunk_size: int | None = None,
     names: Sequence[str] | None = None,
 ) -> Callable[..., Any]:
-    """Make a function of one example into one of a batch; calls that are dispatched run together.
+    """Turn a function of one example into a function of a batch; dispatched calls run concurrently.
 
-    For programs whose path does not depend on the values: reading `.data` inside raises. `pmap` runs any program.
+    For programs without data-dependent control flow: reading `.data` inside raises. `pmap` runs any program.
 
     Args:
-        function: gets Variables and gives Variables, or tuples, lists and dicts of them.
+        function: takes Variables and returns Variables, or tuples, lists and dicts of them.
         in_dims: for each argument 0 (a batch: a list, a column or an array of another library, or a Variable whose data
             is a list) or None (the same for all examples); one value stands for all arguments, and a dict or tuple may
             say it for the parts of an argument.
         out_dims: for each output 0 (a batch: one Variable whose data is a list) or None (the same for all examples);
             one value stands for all outputs, and a dict or tuple may say it for the parts of the result.
-        randomness: what to do about calls that sample (a `temperature` above 0, of the call or of its model):
-            ``"error"`` refuses, ``"different"`` takes a sample for each example, ``"same"`` lets examples share one
-            where the request is the same; an example that asks twice takes two. None has each example ask as it would
-            in a loop: what a cache knows is taken from it, and nothing else is shared.
-        chunk_size: at most so many examples at once; the next ones begin when these are done. None for all.
+        randomness: what to do about calls that sample (a `temperature` above 0, of the call or of its model).
+            ``"error"`` refuses them, ``"different"`` takes a sample for each example, ``"same"`` lets examples with the
+            same request share one; an example that asks twice takes two. With None each example asks as in a loop:
+            cached answers are used, and nothing else is shared.
+        chunk_size: the most examples at once; the next ones start when these are done. None for all.
         names: what the examples are called, in feedback and in what is recorded of calls; an empty name adds nothing to
             that of a batch around it. None numbers them.
 

@@ -72,31 +72,31 @@ class _Errors:
 class BeamSearch(PopulationSearcher):
     """Searches with a beam of texts: criticism of errors, edits against it, paraphrases, selection by a bandit.
 
-    Each step decides about one text; the work of a whole round is done in the first step of the round. It is ProTeGi
-    (arXiv 2305.03495); ``help("textgrad_engine.optim.beam_search")`` says where it departs from the paper.
+    Each step decides about one text; the first step of a round does the work of the whole round. It is ProTeGi (arXiv
+    2305.03495); ``help("textgrad_engine.optim.beam_search")`` says where it departs from the paper.
 
     Args:
-        params: the parameters, or groups of them with settings of their own.
-        model: asks this model for new texts; None stands for the optimizer of `use_models`.
+        params: the parameters, or groups of them with their own settings.
+        model: the model that writes new texts; None stands for the optimizer of `use_models`.
         proposer: edits a text by feedback; None is `proposers.Rewrite`, as in the paper.
         beam: how many texts stay after a round.
-        rounds: so many rounds.
-        batch_size: training examples that the texts of a beam are run on in a round.
-        gradients: groups of errors for each text, and so criticisms.
+        rounds: how many rounds.
+        batch_size: training examples on which the texts of a beam are run in a round.
+        gradients: groups of errors for each text, each of which gives one criticism.
         errors: examples in a group.
         edits: new texts for each criticism.
-        paraphrases: so many ways to say each new text, and the old one, in other words.
-        successors: at most so many of what comes of one text are tried.
+        paraphrases: how many paraphrases of each new text, and of the old one.
+        successors: the most new texts from one text that are tried.
         selection: ``"rejects"`` (successive rejects) or ``"ucb"``.
-        evaluations: the bandit runs about so many validation examples a candidate, on the average.
-        max_edits: at most so many edits in a proposal, where the proposer makes edits.
+        evaluations: about how many validation examples the bandit runs for a candidate, on average.
+        max_edits: the most edits in a proposal, if the proposer makes edits.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
-        max_tokens: at most so many tokens in a parameter; None stands for 2,000, or for half as many again as the
-            longest of its group has in the beginning where that is more.
-        max_feedback_tokens: at most so many tokens of feedback are shown; whole items are left out beyond it.
-        transforms: what happens to the feedback before it is shown, e.g. ``[cluster(), worst_first()]``; None is
-            ``[dedupe()]``. None of them may remember anything, as proposals do not know of each other.
-        seed: of all that is drawn.
+        max_tokens: the most tokens in a parameter. None stands for 2,000, or for 1.5 times the longest text of its
+            group at the start, if that is more.
+        max_feedback_tokens: the most tokens of feedback that are shown; beyond it whole items are left out.
+        transforms: changes to the feedback before it is shown, e.g. ``[cluster(), worst_first()]``; None is
+            ``[dedupe()]``. They must be stateless, as proposals do not know of each other.
+        seed: of everything random.
 
     Raises:
         ValueError: there is no parameter, a setting is out of range, or `selection` is another word.

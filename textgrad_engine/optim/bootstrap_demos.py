@@ -64,24 +64,24 @@ _log = logging.getLogger("textgrad_engine.optim.bootstrap_demos")
 class BootstrapDemos(PopulationSearcher):
     r"""Searches for the examples that a prompt should show.
 
-    The first step tries labelled examples alone, the second the first demonstrations, each further one a random set.
+    The first step tries labelled examples alone, the second the first demonstrations, and each later one a random set.
     No model is asked for texts. It is DSPy's random search over bootstrapped demonstrations (arXiv 2310.03714);
     ``help("textgrad_engine.optim.bootstrap_demos")`` says where it departs.
 
     Args:
-        params: the parameters, or groups of them with settings of their own.
-        sets: so many random sets are tried.
-        bootstrapped: at most so many demonstrations that the program solved itself in a set, for each prompt.
-        labelled: a set is filled up with labelled examples to so many in all; 0 for none.
-        least: the score from which an example counts as solved. None stands for the best one that there can be, or, of
-            a loss that names no scale, for 1 where all scores are between 0 and 1, else the best that was seen.
-        proposer: what of a set is shown: ``Demonstrations(4, "label")`` shows about as many examples of each label,
-            ``Demonstrations(4, "nearest")`` those nearest to training examples that the teacher gets wrong. None shows
-            the whole set. With a large `bootstrapped`, the second step chooses from all that was solved.
+        params: the parameters, or groups of them with their own settings.
+        sets: how many random sets are tried.
+        bootstrapped: the most demonstrations in a set, for each prompt: examples that the program solved itself.
+        labelled: a set is filled up to so many examples with labelled ones; 0 for none.
+        least: the score from which an example counts as solved. None stands for the best possible score. If the loss
+            names no scale, that is 1 if all scores are between 0 and 1, else the best score seen.
+        proposer: which examples of a set are shown: ``Demonstrations(4, "label")`` shows about as many examples of each
+            label, ``Demonstrations(4, "nearest")`` those nearest to training examples that the teacher gets wrong. None
+            shows the whole set. With a large `bootstrapped`, the second step chooses from all that was solved.
         constraints: contracts that are checked (`optim.contracts`).
-        max_tokens: at most so many tokens in a parameter; examples that do not fit are left out, and those that are
-            longer by themselves are in no set. None stands for 2,000, or for half as many again as the longest of its
-            group has in the beginning where that is more.
+        max_tokens: the most tokens in a parameter. Examples that do not fit are left out; those that are longer by
+            themselves are in no set. None stands for 2,000, or for 1.5 times the longest text of its group at the
+            start, if that is more.
         seed: of the sets.
 
     Raises:

@@ -50,11 +50,12 @@ class Origin:
     """Why a line reads as it does.
 
     Attributes:
-        step: the optimizer's step that wrote it, from 1; 0 when no step did, and this only says what is gone beside it.
+        step: the optimizer's step that wrote it, from 1; 0 if no step did, and this only says which lines next to it
+            are gone.
         reason: the optimizer's reason.
         evidence: the feedback that it answers.
         edit: the edit that wrote it, as ``"step.number"``: ``"7.2"`` is the second edit of step 7; "" when unknown.
-        gone: lines that stood right behind it, until edits took them out.
+        gone: lines right after it that edits have removed.
         gone_before: the same for lines before it; only the first line of a text has them.
     """
 

@@ -19,12 +19,12 @@ class Change:
     Attributes:
         variable: the parameter.
         before: its text before the step.
-        after: its text after the step; as before when nothing was changed.
+        after: its text after the step; the same as `before` if nothing was changed.
         edits: the edits, in patch mode.
         items: the feedback that the optimizer was shown.
-        left_out: how many items of feedback the token budget had no room for.
-        problem: why the proposal was dropped; "" when it was used.
-        refused: the text that was dropped, where there was one.
+        left_out: how many items of feedback did not fit into `max_feedback_tokens`.
+        problem: why the proposal was dropped; "" if it was used.
+        refused: the text that was dropped, if any.
 
     Raises:
         TypeError: one of these is of another kind.

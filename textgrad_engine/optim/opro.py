@@ -46,24 +46,24 @@ MOST_OF_TASK = 1000
 class OPRO(PopulationSearcher):
     """Searches by showing a model the texts that were tried, with their scores.
 
-    Each step decides about one text; the work of a round is done in the first step of the round. It is optimization by
+    Each step decides about one text; the first step of a round does the work of the whole round. It is optimization by
     prompting (arXiv 2309.03409); ``help("textgrad_engine.optim.opro")`` says where it departs from the paper.
 
     Args:
-        params: the parameters, or groups of them with settings of their own.
-        model: asks this model for new texts; None stands for the optimizer of `use_models`.
-        rounds: so many rounds.
-        per_round: so many new texts are asked for at once.
-        shown: so many texts with their scores are shown, the best there are.
-        examples: so many tasks with their answers are shown, long ones without their middle: each takes 1,000 tokens at
-            most, and all of them half of the room that there is for feedback.
-        score_on: ``"train"`` as in the paper, or ``"val"``, where every score also counts for the choice.
-        sample: scores are means over so many examples, drawn once; None for all.
+        params: the parameters, or groups of them with their own settings.
+        model: the model that writes new texts; None stands for the optimizer of `use_models`.
+        rounds: how many rounds.
+        per_round: how many new texts are asked for at once.
+        shown: how many of the best texts are shown, with their scores.
+        examples: how many tasks are shown with their answers; the middle of long ones is cut. Each takes 1,000 tokens
+            at most, and all of them half of the room for feedback.
+        score_on: ``"train"`` as in the paper, or ``"val"``: then every score also counts for the selection.
+        sample: how many examples a score is the mean of; they are drawn once. None for all.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
-        max_tokens: at most so many tokens in a parameter; None stands for 2,000, or for half as many again as the
-            longest of its group has in the beginning where that is more.
-        max_feedback_tokens: at most so many tokens of texts with scores are shown; the worst are left out beyond it.
-        seed: of all that is drawn.
+        max_tokens: the most tokens in a parameter. None stands for 2,000, or for 1.5 times the longest text of its
+            group at the start, if that is more.
+        max_feedback_tokens: the most tokens of texts with scores that are shown; beyond it the worst are left out.
+        seed: of everything random.
 
     Raises:
         ValueError: there is no parameter, or a setting is out of range.

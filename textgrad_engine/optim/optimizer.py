@@ -43,11 +43,11 @@ StepHook: TypeAlias = "Callable[[Optimizer, tuple[Any, ...], dict[str, Any]], No
 class Optimizer:
     r"""Base of what rewrites parameters from their feedback.
 
-    One of your own has a `step` that changes the texts. Whatever it does not say itself is noted for it when it is
-    done: that it was a step, what it changed (`changes`), and which feedback each new line answers (`origins`): what it
-    quotes, else all that there was. So a Trainer races it without the lines that do harm, and a report names the
-    examples that asked for a line. What is remembered beside the texts belongs into `state_dict` and `load_state_dict`,
-    as a step that is not kept is taken back by these.
+    Your own subclass has a `step` that changes the texts. The base class notes what `step` does not say itself: that
+    there was a step, what it changed (`changes`), and which feedback each new line answers (`origins`: what it quotes,
+    else all feedback). So a Trainer can race the step without the lines that do harm, and a report names the examples
+    that asked for a line. Keep what you remember besides the texts in `state_dict` and `load_state_dict`: they take
+    back a step that is not kept.
 
     Args:
         params: Variables that require grad, or groups: dicts with "params" and settings of their own.
@@ -60,13 +60,13 @@ class Optimizer:
 
     Attributes:
         param_groups: the groups, each a dict of "params" and its settings.
-        state: what the optimizer remembers of each parameter; of one that it knows nothing of yet an empty dict, as in
-            PyTorch. What it remembers of none of them stands under names.
+        state: what the optimizer remembers about each parameter; at first an empty dict, as in PyTorch. What is not
+            about a parameter is stored under names.
         steps: how many steps it has begun.
         changes: what the last step did to each parameter that had feedback.
-        candidates: how many texts a step takes the best of. Where it is more than one, `step` is given what scores
-            them: an `Objective`, which runs each on a few training examples.
-        to_the_end: whether a Trainer and a search go on where nothing better can be shown (`optim.search.ceiling`).
+        candidates: from how many texts a step takes the best. If it is more than one, `step` gets an `Objective` to
+            score them, on a few training examples each.
+        to_the_end: whether a Trainer and a search go on when nothing better can be shown (`optim.search.ceiling`).
 
     Example:
         >>> class Append(Optimizer):

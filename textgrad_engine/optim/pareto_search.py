@@ -69,25 +69,25 @@ class ParetoSearch(PopulationSearcher):
     It is GEPA (arXiv 2507.19457); ``help("textgrad_engine.optim.pareto_search")`` says where it departs from the paper.
 
     Args:
-        params: the parameters, or groups of them with settings of their own.
-        model: asks this model for new texts; None stands for the optimizer of `use_models`.
+        params: the parameters, or groups of them with their own settings.
+        model: the model that writes new texts; None stands for the optimizer of `use_models`.
         proposer: makes a new text of a parameter from feedback; None is `proposers.Rewrite`, as in the paper.
         batch_size: training examples of a minibatch.
-        proposals: the search is finished after so many.
-        merges: at most so many merges are tried; each after a mutation came into the population.
+        proposals: after how many proposals the search is finished.
+        merges: the most merges that are tried, each after a mutation came into the population.
         frontier: which texts live on, to be changed and merged: those that are best on a validation example
-            (``"instance"``, as in the paper); and of a score that is made of several metrics (`nn.Weighted`), or of
-            criteria that all examples share (`nn.Rubric`), those that are best by the mean of a metric
-            (``"objective"``), best in one or the other (``"hybrid"``), or best on an example by a metric
-            (``"cartesian"``), as in GEPA's implementation (``frontier_type``).
-        max_edits: at most so many edits in a proposal, where the proposer makes edits.
+            (``"instance"``, as in the paper). If the score is made of several metrics (`nn.Weighted`), or of criteria
+            that all examples share (`nn.Rubric`), also: those that are best by the mean of a metric (``"objective"``),
+            in one or the other (``"hybrid"``), or on an example by a metric (``"cartesian"``), as in GEPA's
+            implementation (``frontier_type``).
+        max_edits: the most edits in a proposal, if the proposer makes edits.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
-        max_tokens: at most so many tokens in a parameter; None stands for 2,000, or for half as many again as the
-            longest of its group has in the beginning where that is more.
-        max_feedback_tokens: at most so many tokens of feedback are shown; whole items are left out beyond it.
-        transforms: what happens to the feedback before it is shown, e.g. ``[cluster(), worst_first()]``; None is
-            ``[dedupe()]``. None of them may remember anything, as proposals do not know of each other.
-        feedback_batch_size: so many examples may share one feedback call.
+        max_tokens: the most tokens in a parameter. None stands for 2,000, or for 1.5 times the longest text of its
+            group at the start, if that is more.
+        max_feedback_tokens: the most tokens of feedback that are shown; beyond it whole items are left out.
+        transforms: changes to the feedback before it is shown, e.g. ``[cluster(), worst_first()]``; None is
+            ``[dedupe()]``. They must be stateless, as proposals do not know of each other.
+        feedback_batch_size: how many examples may share one feedback call.
         seed: of the minibatches, of which candidate is drawn, and of the merges.
 
     Raises:

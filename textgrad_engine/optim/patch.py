@@ -57,7 +57,7 @@ class Edit:
         text: the new line, or lines.
         reason: why, in the optimizer's words.
         feedback: the numbers of the feedback items that it answers, from 1.
-        id: what its lines are found by later, ``"step.number"``; "" before it is made (`stamped`).
+        id: identifies its lines later, ``"step.number"``; "" before it is applied (`stamped`).
 
     Example:
         >>> edit = Edit("add", 1, "Answer in one word.", reason="Answers are too long.", feedback=(1,))

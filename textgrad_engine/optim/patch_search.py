@@ -66,41 +66,41 @@ STRAGGLERS = 4
 class PatchSearch(BoardSearcher):
     """Searches with patches, several at the same time, and proves each by a paired race.
 
-    A proposal takes a minibatch of training examples that fail, goes backward, asks for a patch of the parameters that
-    the feedback reached, takes out the edits that do harm where it changes something, and races the patched texts
-    against the best ones on validation examples. Up to `lanes` proposals are worked on at a time. They are settled in
-    the order in which they were begun: one that won is put into the best texts of then, also when those have changed
-    since; where both changed the same lines, the two are raced. With a seed and a deterministic model the result does
-    not depend on which answer comes first. docs/search.md explains it.
+    A proposal takes a minibatch of training examples that fail, runs backward, and asks for a patch of the parameters
+    that the feedback reached. It drops the edits that do harm, and races the patched texts against the best ones on
+    validation examples. Up to `lanes` proposals are worked on at a time. They are settled in the order in which they
+    began: a patch that won is applied to the current best texts, even if these have changed since; if both changed the
+    same lines, the two are raced. With a seed and a deterministic model the result does not depend on which answer
+    comes first. docs/search.md explains it.
 
-    An edit that was kept is later tried without: it goes when the texts are not worse for it. Refused edits that answer
-    examples much alike are tried together, as some help only in company. The search is `finished` when all examples
-    that fail were tried `most_tries` times without getting better.
+    Each edit that was kept is later ablated: it is dropped if the texts are no worse without it. Refused edits that
+    answer similar examples are tried together, as some help only in company. The search is `finished` when all failing
+    examples were tried `most_tries` times without getting better.
 
     Args:
-        params: the parameters, or groups of them with settings of their own.
-        model: asks this model for patches; None stands for the optimizer of `use_models`.
-        lanes: at most so many proposals are worked on at a time; fewer while minibatches are a large part of what fails
-            and patches are kept, as they would find the same, and twice as many while nothing is found. Those that are
-            begun together share what they hear.
-        batch_size: so many failures are wanted in a proposal's minibatch; where few examples fail, up to eight times as
+        params: the parameters, or groups of them with their own settings.
+        model: the model that writes patches; None stands for the optimizer of `use_models`.
+        lanes: the most proposals worked on at a time. There are fewer while minibatches are a large part of what fails
+            and patches are kept, as they would find the same, and twice as many while nothing is found. Proposals that
+            begin together share their feedback.
+        batch_size: how many failures are wanted in a proposal's minibatch; if few examples fail, up to eight times as
             many are run to find them.
-        max_edits: at most so many edits in a patch, over all parameters; lanes that are begun together share them, down
-            to eight for each.
+        max_edits: the most edits in a patch, over all parameters; lanes that begin together share them, down to eight
+            for each.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
-        momentum: how many refused or removed edits the model is shown, with what became of them: those of the text in
-            question, and where these are fewer, some of other texts.
-        max_tokens: at most so many tokens in a parameter; None stands for 2,000, or for half as many again as the
-            longest of its group has in the beginning where that is more.
-        max_feedback_tokens: at most so many tokens of feedback are shown; whole items are left out beyond it.
-        transforms: what happens to the feedback before it is shown, e.g. ``[cluster(), worst_first()]``; None is
-            ``[dedupe()]``. None of them may remember anything, as proposals do not know of each other.
-        feedback_batch_size: so many examples may share one feedback call.
+        momentum: how many refused or removed edits the model is shown, with what became of them: those of the same
+            text, and, if these are fewer, some of other texts.
+        max_tokens: the most tokens in a parameter. None stands for 2,000, or for 1.5 times the longest text of its
+            group at the start, if that is more.
+        max_feedback_tokens: the most tokens of feedback that are shown; beyond it whole items are left out.
+        transforms: changes to the feedback before it is shown, e.g. ``[cluster(), worst_first()]``; None is
+            ``[dedupe()]``. They must be stateless, as proposals do not know of each other.
+        feedback_batch_size: how many examples may share one feedback call.
         proposer: makes the patches.
-        pool: races begin on so many validation examples, and on so many more when few of those are failed any longer.
-        allowance: at most so many validation examples in a race; None for all.
-        most_tries: how often an example is drawn without getting better before it is given up.
-        ablate_every: after so many kept patches, their edits are tried without.
+        pool: on how many validation examples races begin; as many more are added when few of these still fail.
+        allowance: the most validation examples in a race; None for all.
+        most_tries: how often an example is drawn in vain before it is given up.
+        ablate_every: after how many kept patches their edits are ablated.
         seed: of the minibatches and of the order of examples in races.
 
     Raises:

@@ -42,11 +42,11 @@ from textgrad_engine.optim.telling import history_of, tried
 
 @dataclass(frozen=True)
 class RandomEdits:
-    r"""A proposer that asks nobody: it removes, moves, doubles or swaps lines, or words of a line, at random.
+    r"""A proposer without a model: it removes, moves, doubles or swaps lines, or words of a line, at random.
 
     Args:
-        seed: of what is drawn; it also depends on the text and on the number of the proposal.
-        edits: so many changes in one proposal.
+        seed: of the random edits, which also depend on the text and on the number of the proposal.
+        edits: how many changes a proposal makes.
 
     Raises:
         ValueError: `edits` is less than 1.
@@ -111,26 +111,26 @@ class _Tried:
 
 
 class RandomSearch(BoardSearcher):
-    """Tries proposals made without feedback, one after the other, and keeps what a paired race shows to be better.
+    """Tries proposals made without feedback, one after the other, and keeps those that win a paired race.
 
-    What is shorter is kept, too, when no difference is shown on all the examples that may be run.
+    A shorter text is kept, too, if no difference is shown on all the examples that may be run.
 
     It is the control for any other search: the same race (`optim.search.race`), the same contracts, the same memory of
-    what was tried and did not help; what is withheld is what went wrong. It is `finished` after `proposals`, or when
-    the proposer only says what it has said before or what cannot be run.
+    what was tried and did not help, but no feedback. It is `finished` after `proposals`, or when the proposer only
+    repeats itself or proposes what cannot be run.
 
     Args:
-        params: the parameters, or groups of them with settings of their own.
+        params: the parameters, or groups of them with their own settings.
         proposer: makes the proposals: `RandomEdits`, or `proposers.Unaided` and the like, which ask a model.
-        model: who is asked; None stands for the optimizer of `use_models`.
-        proposals: so many are tried.
-        max_edits: at most so many edits in a proposal, where the proposer makes edits.
+        model: the model that is asked; None stands for the optimizer of `use_models`.
+        proposals: how many proposals are tried.
+        max_edits: the most edits in a proposal, if the proposer makes edits.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
-        momentum: so many proposals of before are shown to the proposer, with what became of them (to `Unaided` as whole
+        momentum: how many earlier proposals the proposer is shown, with what became of them (`Unaided` is shown whole
             texts, 4 at most).
-        max_tokens: at most so many tokens in a parameter; None stands for 2,000, or for half as many again as the
-            longest of its group has in the beginning where that is more.
-        allowance: at most so many validation examples in a race; None for all.
+        max_tokens: the most tokens in a parameter. None stands for 2,000, or for 1.5 times the longest text of its
+            group at the start, if that is more.
+        allowance: the most validation examples in a race; None for all.
         seed: of the order of examples in races, and of which parameter comes when.
 
     Raises:

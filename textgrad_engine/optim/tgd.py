@@ -60,35 +60,35 @@ MOST_ASKED = 2
 class TGD(Optimizer):
     r"""Changes each parameter that has feedback, by asking a model for edits; all parameters change together or none.
 
-    Where all feedback is an evaluator's on the text itself, as on an answer that is improved, the model is told to put
-    that right as concretely as it was said, and what stands in braces is no slot. Descending along feedback in words is
+    If all feedback comes from an evaluator of the text itself, as on an answer that is improved, the model is told to
+    correct it as concretely as the feedback says, and braces are no slots. Descending along feedback in words is
     ProTeGi's idea (arXiv 2305.03495) and TextGrad's (arXiv 2406.07496); here a step is a patch of addressed lines.
 
     Args:
-        params: the parameters, or groups of them with settings of their own.
-        model: asks this model; None stands for the optimizer of `use_models`.
+        params: the parameters, or groups of them with their own settings.
+        model: the model that is asked; None stands for the optimizer of `use_models`.
         constraints: texts that the model is told, and contracts that are checked (`optim.contracts`).
-        momentum: how many past steps the model is shown, with what became of them where that is known: a Trainer says
-            it, and a loop of your own by `record_outcome`. One that went on without some of its edits, as they did harm
-            or guards refused them, counts twice.
+        momentum: how many past steps the model is shown, with what became of them, if known: a Trainer records it, and
+            your own loop does with `record_outcome`. A step that was kept without some of its edits (they did harm, or
+            guards refused them) counts twice.
         mode: ``"patch"`` for edits of lines, ``"rewrite"`` for the whole text anew.
-        max_edits: at most so many edits a step: the step size of a patch. `optim.schedules` change it with time. With
-            few, a large model packs several lessons into a line and leaves others out. A Trainer takes out the edits
-            that do harm; a loop of your own keeps what the step wrote, so give it fewer for steps that change little.
-        max_tokens: at most so many tokens in a parameter; None stands for 2,000, or for half as many again as the
-            longest of its group has in the beginning where that is more.
-        max_feedback_tokens: at most so many tokens of feedback are shown, and no more than the model's context has room
-            for, where its size is known; whole items are left out beyond it.
-        use_feedback: False makes it a control, which shows what rewriting alone does: each step writes every parameter
-            anew (`proposers.Unaided`, unless there is a `proposer`), whether or not there is feedback on it, and is
-            shown the last texts that were tried and are not used. `mode`, `max_edits`, `examples` and (unless there is
-            a `proposer`) `momentum` then do not matter. A Trainer runs no backward pass where no group has it True.
+        max_edits: the most edits in a step: the step size of a patch. `optim.schedules` change it with time. With few
+            edits, a large model packs several lessons into a line and leaves others out. A Trainer drops the edits that
+            do harm; your own loop keeps all that the step wrote, so set fewer there for small steps.
+        max_tokens: the most tokens in a parameter. None stands for 2,000, or for 1.5 times the longest text of its
+            group at the start, if that is more.
+        max_feedback_tokens: the most tokens of feedback that are shown, and no more than fit into the model's context,
+            if its size is known; beyond it whole items are left out.
+        use_feedback: False makes it a control, which shows what rewriting alone does. Each step rewrites every
+            parameter (`proposers.Unaided`, unless there is a `proposer`), with or without feedback on it, and is shown
+            the last texts that were tried and not kept. `mode`, `max_edits`, `examples` and (unless there is a
+            `proposer`) `momentum` then do not matter. A Trainer runs no backward pass if no group has it True.
         examples: texts for other programs that work well, which the model is shown (TextGrad's in-context examples).
-        transforms: what happens to the feedback before it is shown, e.g. ``[cluster(), newest_first()]``; None is
-            ``[dedupe()]``. Momentum and the limit of tokens come behind it.
-        proposer: another way to come to a new text (`optim.proposers`); `mode` then does not matter.
-        candidates: so many proposals are asked for, and the one is taken that the closure of `step` gives the highest
-            score; of equals the shortest.
+        transforms: changes to the feedback before it is shown, e.g. ``[cluster(), newest_first()]``; None is
+            ``[dedupe()]``. Momentum and the token limit are applied after it.
+        proposer: another way to make a new text (`optim.proposers`); `mode` then does not matter.
+        candidates: how many proposals are asked for; the one with the highest score by the closure of `step` is taken,
+            among equals the shortest.
 
     Raises:
         ValueError: there is no parameter, one comes twice, or a setting is unknown or out of range.

@@ -24,20 +24,19 @@ searches, however large these are."""
 
 @dataclass(frozen=True, init=False)
 class NoCopying:
-    """No run of words of the training examples may get into the text that was not in it before.
+    """No run of `n` words from the training examples may get into the text, unless it was there before.
 
     Words are compared without case, punctuation and line ends (`optim.words`). Where a script has no spaces between
-    words, two letters of Chinese or Japanese count as a word, and four of Thai and its like. A copy in disguise is not
-    seen: with another word here and there, words in another order or language, letters one by one or of another script
-    that look alike, all words as one, or in base64. What such a copy is worth, test examples tell that are in no other
-    set.
+    words, two letters of Chinese or Japanese count as a word, and four of Thai and its like. A disguised copy is not
+    detected: other words here and there, another order or language, letters one by one or look-alikes of another
+    script, all words as one, or base64. Test examples that are in no other set show what such a copy is worth.
 
     Args:
         examples: rows of a dataset (mappings; what is text in their values counts), or texts.
         n: words in a run, at least 1.
         target: the column of the answers, or several. Short answers are labels, which a prompt may have to name.
-        shortest: texts of fewer than `n` words, but at least so many, must not be copied as a whole; those that several
-            examples share are values of a category, and free, and so are short answers.
+        shortest: texts of fewer than `n` words, but at least so many, must not be copied as a whole. Texts that several
+            examples share (values of a category) and short answers may be.
 
     Raises:
         ValueError: there are no examples, or a number is out of its range.

@@ -13,17 +13,17 @@ from textgrad_engine.slots import composed
 
 @dataclass(frozen=True, init=False)
 class FrozenLines:
-    r"""Some lines of the old text stay word for word and in their order; between them, others may be put.
+    r"""Some lines of the old text stay word for word and in their order; other lines may be put between them.
 
-    White space behind a line, which is how Windows ends one, and how a letter is encoded are no words. What is put
-    between may read as a frozen line does; it is frozen, too, from then on.
+    White space at the end of a line (as Windows ends one) and the encoding of a letter do not matter. A new line may
+    read like a frozen one; from then on it is frozen, too.
 
     Args:
-        lines: the texts of the lines, white space around them aside, or a function that is given a line and says
-            whether it is frozen. A text that the parameter does not have freezes nothing in it; the log says so where
-            none of an optimizer's parameters has it.
-        between: two markers. From each line that holds the first to the next that holds the second, and to the end of
-            the text where there is none, the lines are one block, markers included, which nothing is put into either.
+        lines: the texts of the lines, without white space around them; or a function that takes a line and says whether
+            it is frozen. A text that a parameter does not contain freezes nothing in it; the log says so if none of an
+            optimizer's parameters contains it.
+        between: two markers. The lines from each line with the first marker to the next with the second (or to the end
+            of the text) are frozen as one block, markers included; nothing may be put into it either.
 
     Raises:
         TypeError: the lines are one text, or the markers no pair of texts.

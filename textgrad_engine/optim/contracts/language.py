@@ -16,8 +16,8 @@ _SHOWN = 300
 class Language:
     r"""What is added to the text must not be in another language.
 
-    Each new line is looked at alone, then all together. What cannot be told passes: a few words, code, names, quoted
-    words, a language that is not among `LANGUAGES`.
+    Each new line is checked alone, then all together. Text whose language cannot be told passes: a few words, code,
+    names, quoted words, a language that is not among `LANGUAGES`.
 
     Args:
         code: the language, in two letters of ISO 639-1, such as ``"en"``.

@@ -23,9 +23,9 @@ class Matches:
     """The text must match a regular expression; for one of several prompts see `Requires`.
 
     Args:
-        pattern: as for `re`; flags such as ``(?im)`` stand in it.
+        pattern: as for `re`; put flags such as ``(?im)`` into it.
         full: the whole text has to match, not only a part of it.
-        meaning: what it stands for, in words for the optimizer, which reads these more surely than the pattern.
+        meaning: what it means, in words for the optimizer, which understands these more reliably than the pattern.
 
     Raises:
         ValueError: the pattern is no regular expression, or empty, so that any text would do.
@@ -63,11 +63,11 @@ class Matches:
 class Lacks:
     r"""Nothing in the text may match a regular expression.
 
-    What the old text has of it may become less, step by step, but not stay.
+    Matches in the old text may be removed step by step, but must not stay as many as they were.
 
     Args:
-        pattern: as for `re`; flags such as ``(?im)`` stand in it.
-        meaning: what it stands for, in words for the optimizer.
+        pattern: as for `re`; put flags such as ``(?im)`` into it.
+        meaning: what it means, in words for the optimizer.
 
     Raises:
         ValueError: the pattern is no regular expression, or it matches the empty text and so everything.

@@ -16,13 +16,13 @@ from textgrad_engine.optim.contracts.base import say
 class Requires:
     r"""Each of these phrases must be in the text, as whole words.
 
-    What only one of several prompts is to have goes into its own group of the optimizer, ``{"params": [prompt],
-    "constraints": [Requires([...])]}``: asked of all, nothing new is kept in the others that does not say it.
+    For a phrase that only one of several prompts must have, use its own group of the optimizer: ``{"params": [prompt],
+    "constraints": [Requires([...])]}``. Otherwise all other prompts must contain it, too.
 
     Args:
-        phrases: the phrases; white space in them stands for any, so that a line may end within one, and quotation
-            marks, apostrophes and hyphens are one, straight or curly. Words of one may be emphasized, as Markdown does.
-        match_case: whether capital letters have to agree.
+        phrases: the phrases. White space in them matches any white space, so a line may end within a phrase. Straight
+            and curly quotation marks, apostrophes and hyphens are equal. Words may be emphasized as in Markdown.
+        match_case: whether upper and lower case must match.
 
     Raises:
         TypeError: the phrases are one text.
@@ -55,11 +55,11 @@ class Requires:
 class Forbids:
     """None of these phrases may be in the text, as whole words.
 
-    What the old text has of one may become less, step by step, but not stay.
+    A phrase that the old text contains may be removed step by step, but must not stay as often as it was.
 
     Args:
         phrases: the phrases; as for `Requires`.
-        match_case: whether capital letters have to agree.
+        match_case: whether upper and lower case must match.
 
     Raises:
         TypeError: the phrases are one text.

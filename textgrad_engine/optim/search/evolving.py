@@ -100,10 +100,10 @@ class PopulationSearcher(Searcher):
     after; `Decision.race` only shows what the bought scores say, and is no condition.
 
     Args:
-        params: the parameters, or groups of them with settings of their own.
+        params: the parameters, or groups of them with their own settings.
         settings: the settings of groups, from `optim.settings.shared`.
         model: who is asked for new texts; None stands for the optimizer of `use_models`.
-        seed: of all that is drawn.
+        seed: of everything random.
     """
 
     _races = True

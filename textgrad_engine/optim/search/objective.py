@@ -40,19 +40,19 @@ class FeedbackOn:
 class Objective(Protocol):
     """A program, its loss and its examples, as a function of the program's texts; `train.Objective` makes one.
 
-    Everything may be called from several threads at once. What was scored once is not paid for again.
+    All methods may be called from several threads at once. A score is paid for only once.
 
     Attributes:
         parameters: what is trained.
         train: the ids of the examples that feedback may be taken on.
         val: the ids of the examples that decide which texts are kept.
-        digest: tells its examples from others with the same ids, which is what examples without ids have.
+        digest: distinguishes its examples from others with the same ids, as examples without ids have.
         tokens_weight: what 1000 tokens of the texts cost, in units of the score; texts are compared by their mean
             scores less that.
         latency_weight: what a second of an example's forward calls costs, in units of the score; 0 where time does not
             count.
         scale: the worst and the best score that the loss gives; None where it does not say.
-        clusters: which validation examples belong together, by position; () when each stands for itself.
+        clusters: which validation examples belong together, by position; () if each is independent.
     """
 
     parameters: tuple[Variable, ...]

@@ -30,23 +30,23 @@ from textgrad_engine.optim.transforms.base import forgetful
 @attributes_told
 @dataclass(frozen=True)
 class Decision:
-    """What one step of a search came to.
+    """The result of one step of a search.
 
     Attributes:
         number: which proposal it was about, from 1.
         kind: what was proposed, e.g. ``"patch"`` or ``"ablation"``.
         examples: the ids of the training examples whose feedback it answers.
-        scores: their scores before; None where no answer was to be had.
+        scores: their scores before; None if there was no answer.
         feedback: how many pieces of feedback reached the parameters.
-        changes: for each parameter concerned, the text before and the one proposed.
+        changes: for each parameter in the proposal, the text before and the one proposed.
         race: the race that decided; None when there was none.
-        kept: whether the parameters were changed; where they were, this is so whatever a search says.
-        why: in a few words why it was kept or not.
-        edits: the identities of the edits that an ablation was about.
-        problems: answers of the critic or the optimizer that were not to be had, in words.
-        lost: whether it came to nothing because of these.
-        more: whether more decisions follow about proposals that were made at the same time.
-        vain: whether something was asked for, and nothing new was in it that could be tried.
+        kept: whether the parameters were changed; the base class sets it if they were.
+        why: why it was kept or not, in a few words.
+        edits: the ids of the edits that an ablation was about.
+        problems: which answers of the critic or the optimizer are missing, in words.
+        lost: whether the proposal failed because of these.
+        more: whether more decisions about proposals made at the same time follow.
+        vain: whether a proposal was asked for and contained nothing new to try.
 
     Raises:
         TypeError: one of these is of another kind.
@@ -83,14 +83,14 @@ _NEEDED = {
 class Searcher(Optimizer):
     """Base of optimizers whose `step` takes an `Objective` and decides about one proposal.
 
-    One of your own has `texts`, `expected`, and a `decide` that is given the objective and gives a `Decision`, or None
-    when nothing is left to try (docs/extending.md).
+    Your own subclass has `texts`, `expected`, and a `decide` that takes the objective and returns a `Decision`, or None
+    if nothing is left to try (docs/extending.md).
 
-    After each step the parameters hold the best texts so far. `finished` says when nothing is left to try, and `close`
-    ends what goes on in the background; `Trainer.fit` minds both.
+    After each step the parameters hold the best texts so far. `finished` says that nothing is left to try, and `close`
+    ends the work in the background; `Trainer.fit` uses both.
 
     Args:
-        params: the parameters, or groups of them with settings of their own.
+        params: the parameters, or groups of them with their own settings.
         defaults: the settings of groups that do not name them.
 
     Raises:
@@ -98,10 +98,10 @@ class Searcher(Optimizer):
 
     Attributes:
         finished: whether there is nothing left to try.
-        decided: what the last step came to; None before the first one.
-        vain: how many proposals in a row could not be tried; too many of them, and nothing is left to try.
+        decided: the decision of the last step; None before the first one.
+        vain: how many proposals in a row could not be tried; after too many of them the search is finished.
         at_the_top: why nothing better can be shown, in words; else "".
-        remaining: how many more decisions are wanted, so that no proposal is begun in vain; None when nobody knows.
+        remaining: how many more decisions are wanted, so that no proposal is started in vain; None if unknown.
     """
 
     _counts_itself = True
@@ -128,7 +128,7 @@ class Searcher(Optimizer):
         """Inside the block, backward passes go as this search wants them.
 
         Args:
-            batch_size: so many examples may share one feedback call.
+            batch_size: how many examples may share one feedback call.
         """
         with contextlib.ExitStack() as stack:
             if not self.hears_critic:

@@ -87,7 +87,7 @@ class Volume:
         examples: so many go forward, those of `feedback` included.
         feedback: so many of these go backward, if they are wrong.
         asked: so many requests to the optimizer.
-        shared: so many examples may share one feedback call.
+        shared: how many examples may share one feedback call.
         waits: forward passes, backward passes and requests to the optimizer that go on one after the other, when
             nothing waits for a place: the rest goes on beside them.
         growth: tokens that the trained texts gain, on the average over its calls.

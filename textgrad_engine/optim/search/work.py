@@ -60,7 +60,7 @@ class Workshop:
         desk: where patches are asked for.
         proposer: makes the patches.
         momentum: so many entries of the history are shown to a proposer.
-        feedback_batch_size: so many examples may share one feedback call.
+        feedback_batch_size: how many examples may share one feedback call.
         allowance: at most so many examples in a race; None for all.
     """
 
