@@ -28,7 +28,7 @@ class Context:
     """Carries values from forward to backward; free attributes may be set for anything that is no Variable.
 
     Attributes:
-        needs_input_grad: for each argument of forward, whether a gradient for it is wanted.
+        needs_input_grad: for each argument of forward, whether it needs a gradient.
         primals: in a `jvp` rule, the arguments of forward.
         example: the name of the example that the call belongs to, "" when it has none.
         late: what forward came upon (NOTE [Late inputs] in ``late.py``); rules read it as `late_inputs`.

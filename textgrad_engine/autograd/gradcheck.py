@@ -33,8 +33,8 @@ def gradcheck(
 ) -> bool:
     """Check the backward rule of a Function, or of a program made of several.
 
-    It runs the function some twenty times on copies of the inputs; nobody's `.grad` is touched. Calls of models
-    that are chosen by `use_models` are answered by a stand-in that costs nothing. Checked is that
+    It runs the function some twenty times on copies of the inputs; no `.grad` is touched. Calls of models that are
+    chosen by `use_models` are answered by a stand-in that costs nothing. It checks that
 
     - every input that wants feedback gets some, together with the others and alone;
     - the rule listens to each of several outputs, to one that has feedback alone and to all together;

@@ -31,10 +31,10 @@ class Source:
         node: the name of the node whose backward made it.
         output: the node's output that the feedback is about ("" when it is not text).
         score: the score that an evaluator gave, None elsewhere; handed on to the feedback made from it.
-        because: the feedback that it was made from, in order; none where it was handed through as it came.
-        places: where in the text that it was said of this one stands, from the outside in; none where it was said of
-            this text itself. Of many levels the outer ones.
-        direct: whether an evaluator said it of this very text, a leaf, and no model answered with it.
+        because: the feedback that it was made from, in order; none if it was passed on unchanged.
+        places: where the feedback is about a larger text: the place of this one in it, from the outside in; none if it
+            is about this text itself. Of many levels only the outer ones.
+        direct: whether an evaluator said it about this text itself, a leaf that is no model's answer.
         shares: of scores that are parts of one score, the name of each that it was said for, and for how much of the
             one score that counts (0 to 1); handed on to the feedback made from it. None where the score is one.
         case: whether it is a call of a model as it was, with its answer and what was said of that, as no critic was

@@ -70,12 +70,12 @@ _COUNTS = Range("a whole number", lambda value: value % 1 == 0, ("calls", "token
 class Budget:
     """The account of one `budget` block. Its numbers may be read from any thread while calls run.
 
-    ``spent + unknown + reserved`` stays within the limits, at any concurrency: a call is sent when its worst
-    case fits, which is as many input tokens as its text has bytes, with room for what chat formats add
-    (`most_of_request`), and ``max_tokens`` of output. So that there is a worst case, a request that sets no
-    ``max_tokens`` is sent with `DEFAULT_MAX_TOKENS` where tokens or dollars are limited. What is not used is given back
-    when the answer is there. An endpoint that takes no notice of ``max_tokens`` can pass the limit, and the log says
-    so; so can what an endpoint charges for besides tokens, such as searches.
+    ``spent + unknown + reserved`` stays within the limits, at any concurrency: a call is sent when its worst case fits,
+    which is as many input tokens as its text has bytes, with room for what chat formats add (`most_of_request`), and
+    ``max_tokens`` of output. So that there is a worst case, a request that sets no ``max_tokens`` is sent with
+    `DEFAULT_MAX_TOKENS` where tokens or dollars are limited. What is not used is released when the answer is there. An
+    endpoint that ignores ``max_tokens`` can exceed the limit, and the log says so; so can charges for other things than
+    tokens, such as searches.
 
     Args:
         dollars: the most it may cost, in US dollars.

@@ -104,11 +104,11 @@ async def _given(answer: Awaitable[Completion], request: Request, wanted: Respon
 def caching(path: str | os.PathLike[str] | Cache | None = None, *, max_bytes: int = DEFAULT_BYTES) -> Iterator[Cache]:
     """Inside the block, what an endpoint answered before is not asked again; models without one are asked as ever.
 
-    Those are the embedded ones and those for tests. Answers of a model of one's own are kept where it has a
-    ``cache_key``, a text that changes whenever its answers could, also where it is free.
+    Models without an endpoint are the embedded ones and those for tests. Answers of your own model are kept if it has a
+    ``cache_key``, a text that changes whenever its answers could, even if it is free.
 
     Equal requests get equal answers, also those sampled at a temperature; `repeat` asks for further samples. A run and
-    `evaluate` do so themselves: a program that asks the same twice of one example gets two samples, but not at
+    `evaluate` use it themselves: a program that asks the same twice for one example gets two samples, but not at
     temperature 0.
 
     Args:

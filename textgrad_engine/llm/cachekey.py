@@ -40,12 +40,12 @@ from textgrad_engine.scoped import setting
 @block
 @contextlib.contextmanager
 def repeat(index: int | None = None) -> Iterator[None]:
-    """Inside the block, cached requests are further samples: n samples of one request are n requests.
+    """Inside the block, equal requests count as further samples for the cache: n samples of one request are n requests.
 
     Args:
-        index: which sample of each request is wanted. 0 is the one that is meant without such a block. None numbers
-            equal requests as they come: the first is sample 0, an equal one after it sample 1, and so on; a script that
-            does the same again gets the same samples.
+        index: which sample of each request is wanted. 0 is the same as without such a block. None numbers equal
+            requests as they come: the first is sample 0, an equal one after it sample 1, and so on. A script that does
+            the same again gets the same samples.
 
     Blocks nest: sample 2 of an evaluation whose program asks for 3 samples has three of its own. Where one without an
     index is around one with it, equal requests of each index are counted by themselves, so their order does not matter.

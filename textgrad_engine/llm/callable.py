@@ -22,22 +22,21 @@ Said: TypeAlias = str | Completion
 class CallableModel:
     """A model that is a function of yours: an app behind another library, another provider's SDK, a chain of calls.
 
-    The function is given the messages of a call as OpenAI's API has them, and returns the answer. With the prompt of
-    the app as system message and what it is asked as user message, the app is one call: its prompt is trained, its
-    answers are recorded, played back on `resume`, cached, counted and timed, and all examples run at once. It counts as
-    one call, however often it asks others. It is given nothing else: sampling settings do not reach it, and a call with
-    tools is refused.
+    The function is given the messages of a call as OpenAI's API has them, and returns the answer. Pass the app's prompt
+    as system message and its input as user message. Then the app is one call: its prompt is trained, its answers are
+    recorded, replayed on `resume`, cached, counted and timed, and all examples run concurrently. It counts as one call,
+    however many it makes itself. It gets nothing else: sampling settings do not reach it, and a call with tools is
+    refused.
 
     Args:
         fn: called with a list of dicts, each with ``"role"`` and ``"content"``; returns a text, or a `Completion` that
-            says what it used, too. It may be `async`; else it runs in a thread, of which there are as many as calls.
-        name: what the model is called in reports and settings; by default what the function is called, of a partial its
-            function, of an object that can be called its class.
-        retry: kinds of errors that another attempt may help against, such as an SDK's rate limit or lost connection:
-            the call is tried again, and where that does not help its example has no answer. Any other error ends the
-            run, which can be resumed.
-        price: what its tokens cost, where its answers say how many they used; None where nobody knows, so that a limit
-            in dollars is refused.
+            says what it used, too. It may be `async`; otherwise each call runs in a thread of its own.
+        name: the model's name in reports and settings; by default that of the function (for a partial, of its function;
+            for a callable object, of its class).
+        retry: the exceptions to retry, such as an SDK's rate limit or lost connection. If retries do not help, the
+            example has no answer. Any other error ends the run, which can be resumed.
+        price: what its tokens cost, if its answers say how many they used. None if unknown: then a limit in dollars is
+            refused.
         cache_key: a text that changes whenever its answers could, so that a cache may keep them; None for none.
 
     Raises:

@@ -23,13 +23,13 @@ _SILENCE = 30.0
 
 
 class Deadline(Wrapper):
-    """Gives up a call whose turn has come and that takes too long from there to its complete answer.
+    """Gives up a call that takes too long from its turn at the server to its complete answer.
 
-    The SDK's read timeout starts anew with each byte, so an endpoint that drips would never meet it. A server of one's
-    own takes a few calls at a time and lets the others wait, and nobody tells when a call's turn comes: the latest
-    answer to a call that was sent before it is the best guess. So the seconds count from there, and a server that keeps
-    answering is waited for, however many calls it was sent at once. A call that hangs beside others that are answered
-    is given up as many seconds after the last one that was sent before it.
+    The SDK's read timeout restarts with each byte, so a slowly dripping endpoint would never exceed it. Your own server
+    takes a few calls at a time and queues the others, and nobody tells when a call's turn comes. The best guess is the
+    latest answer to a call that was sent before it. The seconds count from there, so a server that keeps answering is
+    waited for, however many calls it was sent at once. A call that hangs while others are answered is given up as many
+    seconds after the last one that was sent before it.
 
     That is long, so the log tells of calls that are waited for while none is answered for half a minute, but for those
     whose answers are seen as they come (`on_token`).

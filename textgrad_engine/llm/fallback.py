@@ -35,9 +35,9 @@ _log = logging.getLogger("textgrad_engine.llm.fallback")
 class Fallback(Wrapper):
     """Asks a second model when the first is down.
 
-    Both have retries, limits and a cache of their own, and budgets hold for both together. Once the first was found to
-    be down, calls go to the second at once; after `cooldown` one call at a time tries the first again, until one was
-    answered or found it down. A day's quota of the first is not waited for, as the second answers meanwhile. A
+    Both have retries, limits and a cache of their own, and budgets hold for both together. Once the first is found to
+    be down, calls go to the second at once. After `cooldown`, one call at a time tries the first again, until one is
+    answered or finds it down. A used-up daily quota of the first is not waited for, as the second answers meanwhile. A
     completion's `model` says which of them answered. The name, for reports and settings, is the first one's.
 
     Args:

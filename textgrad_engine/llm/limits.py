@@ -17,16 +17,17 @@ from textgrad_engine.llm.window import Window
 
 
 class Limit(Wrapper):
-    """Holds calls back while enough is under way; the whole endpoint slows down when it asks for that.
+    """Holds calls back while enough are in flight; slows down all calls to an endpoint when it asks for that.
 
-    - What may be in flight adapts (see `window.Window`): up while latency holds, halved after 429, timeouts, 503, 529.
-    - 429 and whatever carries ``retry_after`` pauses everybody, not only the call that met it.
-    - Requests and tokens per minute are kept to: those stated here, and those the endpoint states in its headers.
+    - The number of calls in flight adapts (see `window.Window`): up while latency holds, halved after 429, timeouts,
+      503, 529.
+    - 429, and any error with ``retry_after``, pauses all calls, not only the one that met it.
+    - Rate limits (requests and tokens per minute) are kept: those stated here, and those in the endpoint's headers.
     - Queued calls go out in turns, one purpose after the other, and first come first served within a purpose.
     - A refused key or an exhausted quota fails everything that is queued at that moment, so that at most the calls in
       flight reach the server; after that calls go out one by one until one succeeds.
-    - A model that is not there fails everything that is queued likewise, and a setting that the endpoint does not take
-      what is queued with the same value of it (`BadRequest.setting`).
+    - Likewise, a model that does not exist fails everything that is queued, and a setting that the endpoint does not
+      accept fails what is queued with the same value (`BadRequest.setting`).
     - An address where nothing seems to be (`BadRequest.unserved`) fails everything that is queued where it has never
       said anything else: a gateway may answer so while it is restarted.
     - So does, each time that it says so, an endpoint that has said nothing for five minutes but to come back later.

@@ -53,9 +53,9 @@ class Closing:
 class Wrapper(Closing):
     """A model around a model; a subclass overrides `complete` and does one thing.
 
-    One of your own goes around what `resolve` gives (of several models each is resolved, and one is `inner`). Then
-    every call inside is limited, tried again, cached, counted and paid for by itself, and the wrapper is none of that
-    once more. Where it asks one model the same again, `repeat` tells the samples apart.
+    Put your own wrapper around the result of `resolve` (resolve each of several models; one is `inner`). Then every
+    call inside is limited, retried, cached, counted and paid for by itself, and the wrapper's own call is not. If it
+    asks a model the same again, `repeat` tells the samples apart.
 
     Args:
         inner: the model that is wrapped.

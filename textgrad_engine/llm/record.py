@@ -17,19 +17,19 @@ from textgrad_engine.scoped import setting
 @block
 @contextlib.contextmanager
 def record(path: str | os.PathLike[str], *, resume: bool = False) -> Iterator[Recording]:
-    """Inside the block, every call is written to a cassette, with its answer or its failure; so is what tools give.
+    """Inside the block, every call is written to a cassette, with its answer or its failure; so are the results of
+    tools.
 
-    API keys and what looks like one are taken out, of answers too, but for keys that are words, as local servers have.
-    Text of prompts and answers is written as it is; of images and the like there is a name that tells them apart.
-    What is of one response alone is left out (its id, its time), and at the end of the block the lines are put into the
-    order in which was asked: a cassette that is recorded anew differs from the one of before in what was answered.
+    API keys, and what looks like one, are removed, from answers too (except keys that are words, as local servers
+    have). Text of prompts and answers is written as it is; images and the like are written as a name that identifies
+    them. What belongs to a single response (its id, its time) is left out, and at the end of the block the lines are
+    put into the order of the requests. So a cassette that is recorded again differs only where answers differ.
 
     Args:
         path: the file; it must not exist, unless it is gone on with.
-        resume: go on with a cassette, where there is one: what it holds is played back, and charged to the budgets as
-            it was then; only the rest is asked, and written behind it. So a script that was killed, started again, pays
-            for what is missing alone. What an endpoint refused is asked anew. What `replay` around the block answers is
-            not written.
+        resume: go on with a cassette, if there is one: what it holds is replayed, and charged to the budgets as it was
+            then; only the rest is asked, and appended. So a script that was killed and started again pays only for what
+            is missing. What an endpoint refused is asked anew. What a `replay` around the block answers is not written.
 
     Raises:
         RunError: the file exists, is damaged, or cannot be made; or another process is recording it.

@@ -176,16 +176,16 @@ class Absent:
 @block
 @contextlib.contextmanager
 def replay(path: str | os.PathLike[str]) -> Iterator[Replay]:
-    """Inside the block, calls are answered from a cassette; none is sent, and no model need be named.
+    """Inside the block, calls are answered from a cassette; none is sent, and no model needs to be set.
 
-    Tools that models call (`ops.chat_completion`) are not run: what they gave was recorded, and is given again. Where
-    it was not, as in cassettes of before, they are run.
+    Tools that models call (`ops.chat_completion`) are not run: their recorded results are returned. If a result was not
+    recorded, as in older cassettes, the tool is run.
 
-    Usage is reported as it was recorded, and charged to the budgets around a call as it was then: what a program
-    decides by what is left of them comes out the same. For limits in tokens or dollars, name the models as they were
-    named then: the most that a call may need depends on their ``max_tokens`` and prices. Attempts that failed at
-    unknown cost, as by a timeout, held some of a budget then and hold nothing now. What was never recorded raises
-    `RequestRefused`, and so does what is asked more often than it was recorded; each block begins anew.
+    Usage is reported as it was recorded, and charged to the budgets around a call as it was then, so decisions by what
+    is left of a budget come out the same. For limits in tokens or dollars, set the same models as then: the worst case
+    of a call depends on their ``max_tokens`` and prices. Attempts that failed at unknown cost, such as a timeout,
+    reserved some of a budget then and reserve nothing now. A request that was never recorded, or is asked more often
+    than it was recorded, raises `RequestRefused`; each block starts anew.
 
     Args:
         path: the file that `record` wrote.

@@ -82,13 +82,13 @@ def resolve(
     headers: Headers | None = None,
     **config: Any,
 ) -> Wrapper:
-    """The model of that name, or that model, with the usual wrappers around it.
+    """Make a model from a name, or wrap a given model, with the usual wrappers around it.
 
     From the outside in: `Metered` (usage and records), `Traced` (OpenTelemetry), `Taped` (record and replay), `Cached`,
     `Retry`, `Limit` (what is in flight), `Budgeted`, `Deadline` (wall time of one call), `Check` (is it an answer), the
-    model. What is taped or cached thus costs neither budget nor place in the queue, and is counted. Something resolved
-    before is returned as it is; what holds a stack already (`Fallback`) gets the three outer ones only. Who asks it on
-    a loop of their own closes its connections there by ``aclose()``, or uses it in ``async with``.
+    model. So a taped or cached answer uses neither budget nor a place in the queue, but is counted. A model that was
+    resolved before is returned as it is; one that holds a stack already (`Fallback`) gets only the three outer
+    wrappers. If you await it on your own loop, close its connections there with ``aclose()``, or use ``async with``.
 
     Args:
         model: ``"openai/NAME"``; any ``"NAME"`` together with a `base_url`; ``"simulated/NAME"``; or a model.
@@ -96,16 +96,16 @@ def resolve(
         api_key: its key, else `OPENAI_API_KEY`.
         api: ``"responses"`` for the Responses API of an endpoint that has it; else chat completions.
         seed: an embedded model is made with it; any other is sent it, as the setting of that name.
-        max_in_flight: calls at once at most; fewer while the endpoint cannot take them. Without it, an endpoint on the
-            network gets 64, and by and by up to 256 while latency holds; a model inside this process has no limit.
+        max_in_flight: the most calls at once; fewer while the endpoint cannot take them. By default an endpoint on the
+            network gets 64, and gradually up to 256 while latency holds; a model inside this process has no limit.
         requests_per_minute: the endpoint's limit; without it, what its headers say counts.
         tokens_per_minute: likewise.
         policy: when failed calls are tried again, and how long one may take.
         cache: a cache, or its folder, that this model always uses; False for none at all; None for that of the
             `caching` block around a call, if there is one.
-        context: the tokens that it reads and writes at most in one call, for a model whose context is not in the table
-            of genai-prices, or is smaller on this server; what a critic or optimizer is sent is fitted to it.
-        price: what it costs, for a model whose price at its endpoint is not in that table, or is another one.
+        context: the context size: the most tokens it reads and writes in one call. State it if it is not in the table
+            of genai-prices, or is smaller on this server; requests to a critic or optimizer are fitted to it.
+        price: what it costs, if its price at its endpoint is not in that table, or differs.
         headers: those that its gateway wants with each request, see `OpenAIModel`.
         **config: sampling settings for requests that do not set them (the fields of `GenerateConfig`).
 

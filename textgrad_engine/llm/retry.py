@@ -40,7 +40,7 @@ class RetryPolicy:
             malformed); asking often costs money here and rarely helps.
         base: the longest wait before the second attempt; it doubles with each further one.
         cap: the longest wait before any attempt.
-        max_retry_after: an endpoint that asks for a longer wait than this gets this.
+        max_retry_after: the longest wait that an endpoint gets, even if it asks for more.
         deadline: no attempt begins later than this after the first failure. A day's quota that is used up is waited for
             where the endpoint says that some of it is back within this time, and no other model answers (`Fallback`).
         call_deadline: one request may take this long to its complete answer, from sending or from the last answer to
@@ -88,12 +88,12 @@ class RetryPolicy:
 
 
 class Retry(Wrapper):
-    """Tries again where that can help, waiting longer each time.
+    """Retries where that can help, waiting longer each time.
 
     Exponential backoff with full jitter (Brooker, "Exponential Backoff And Jitter", AWS, 2015). What failed attempts
     are known to have used is added to the usage of the answer, or noted on the final error, so that sums are what was
-    paid. The first answer that is not the JSON that was asked for is shown to the model again, with what is wrong about
-    it; further attempts ask anew.
+    paid. The first answer that is not the requested JSON is shown to the model again, with what is wrong with it;
+    further attempts ask anew.
 
     Args:
         inner: the model that is wrapped.

@@ -14,12 +14,12 @@ from textgrad_engine.train.interrupt import telling
 
 
 class Progress:
-    """Shows how a run goes on: `Trainer(callbacks=[report.Progress()])`.
+    """Shows the progress of a run: `Trainer(callbacks=[report.Progress()])`.
 
     In a terminal there is a bar for each phase, with calls, tokens, cost and the time left, and a line for each step
-    above them. A notebook shows the same in a part of its cell that changes. Elsewhere, and for a second run at the
-    same time in one terminal, there is a line for each step. All of it goes to stderr, but in a notebook. It shows one
-    run after the other; those of `cross_validate` are headed by which fold it is.
+    above them. A notebook shows the same in its cell, and updates it. Elsewhere, and for a second concurrent run in one
+    terminal, there is a line for each step. All of it goes to stderr, except in a notebook. It shows one run after the
+    other; those of `cross_validate` are headed by the fold.
 
     `Lines` writes the lines alone, wherever they are wanted.
 

@@ -23,16 +23,16 @@ OnScore: TypeAlias = Callable[[int], None]
 
 @contextlib.contextmanager
 def score_bar(total: int) -> Iterator[OnScore]:
-    """Show how an evaluation goes on, inside of the block: how many examples have their score, and the time left.
+    """Show the progress of an evaluation inside the block: how many examples have their score, and the time left.
 
-    In a terminal it is a bar on stderr, which goes when the block ends; in a notebook a line of its cell, which stays.
-    In a pipe, and beside other bars, there is nothing to be seen. Of a Trainer's run `Progress` shows more.
+    In a terminal it is a bar on stderr, which disappears when the block ends; in a notebook a line of its cell, which
+    stays. In a pipe, and next to other bars, nothing is shown. For a Trainer's run use `Progress`, which shows more.
 
     Args:
-        total: how many scores there will be: that of the examples, times the ``repeats`` of each.
+        total: how many scores there will be: the number of examples, times ``repeats``.
 
     Yields:
-        What an evaluation is to tell: its ``on_score``.
+        A function to pass to an evaluation as ``on_score``.
 
     Example:
         >>> from textgrad_engine import evaluate, nn, report

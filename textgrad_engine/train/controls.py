@@ -17,13 +17,13 @@ CONTROLS = ("rewrites without feedback", "random edits")
 @attributes_told
 @dataclass(frozen=True)
 class Control:
-    """What one control came to.
+    """The result of one control.
 
     Attributes:
         name: what it did, in words.
         best: the texts that it selected on the validation set, by dotted name; the seed texts when none did better.
-        val: these on the validation set; None when the run ended before that.
-        test: these on the test set; None without a test set, or when the run ended before that.
+        val: `best` on the validation set; None if the run ended before that.
+        test: `best` on the test set; None without a test set, or if the run ended before that.
         comparison: the optimizer's best texts against these; None when they were not both evaluated.
         compared_on: the set that `comparison` is about. On the validation set it flatters both.
         tried: how many texts it raced.

@@ -31,7 +31,7 @@ MOST = 0.6
 @attributes_told
 @dataclass(frozen=True)
 class Doubtful:
-    """An example that no text got right, and that most of them led to the same answer on.
+    """An example that no text got right, and on which most texts led to the same answer.
 
     Attributes:
         id: of the example.

@@ -289,10 +289,10 @@ Event: TypeAlias = (
 
 
 class StopTraining(Exception):
-    """Raised by a callback to end the training early, whatever it is told of at the moment.
+    """Raised by a callback, on any event, to end the training early.
 
-    No further step is begun, and the run goes on to its end, test set included: its status is ``"finished"``. One that
-    is resumed needs the callback again.
+    No further step begins, and the run goes on to its end, test set included: its status is ``"finished"``. A resumed
+    run needs the callback again.
 
     Example:
         >>> class GoodEnough:
@@ -305,20 +305,19 @@ class StopTraining(Exception):
 
 
 class Callback(Protocol):
-    """Whatever wants to know; `on_event` must be quick, and comes one event at a time, from any thread.
+    """Anything with an `on_event`, which gets one event at a time, from any thread, and must be quick.
 
-    What it raises ends the run, and is raised by `fit`; `StopTraining` ends the training only.
+    If it raises, the run ends and `fit` raises the error; `StopTraining` ends only the training.
 
-    Where it has a ``for_run()``, that is called when `fit` begins, and gives the callback that is told of this run: one
-    that counts needs it, as a Trainer may run more than once, and several at a time.
+    If it has a ``for_run()``, that is called when `fit` begins, and returns the callback for this run. A callback that
+    counts needs it, as a Trainer may run more than once, and several runs at a time.
 
-    Where it has an ``on_end()``, that is called when `fit` is left, however it ends. Where it has ``earlier``, as a run
-    folder that is resumed has, what that holds is played back (`Earlier`).
+    If it has an ``on_end()``, that is called when `fit` is left, however it ends. If it has ``earlier``, like a run
+    folder that is resumed, its contents are replayed (`Earlier`).
 
-    It may read a value, such as a sample answer of the program, but on `CallEnded`, `ToolEnded` and `PhaseAdvanced`:
-    these come on the thread by which values come. One that has ``at_once = True``, as a run folder has, is told of a
-    call before its answer is used, and must never wait for a value. One that has ``shows_overlaps = True`` puts those
-    of `RunStarted` on stderr, so the log does not do so, too.
+    It may read a value, such as a sample answer of the program, except on `CallEnded`, `ToolEnded` and `PhaseAdvanced`:
+    these come on the thread that delivers values. With ``at_once = True``, as a run folder has it, it gets the event of
+    a call before the answer is used, and must never wait for a value.
 
     Example:
         >>> from textgrad_engine import Trainer, optim, use_models

@@ -29,19 +29,18 @@ _EXAMPLE = "such as {('queue', 'billing'): 0.5}"
 class Guards:
     """Validation examples that must never break, and floors under the scores of slices of the set and under metrics.
 
-    A new text that won its race is kept only when no example of `never_break` scores less than it does with the texts
-    of now, and the mean score of each slice, and of each metric, is at least its floor. One that is below its floor
-    already must not get worse. What could not be run with the new text counts as broken: an example of `never_break` in
-    any case, and any other, where the texts of now had an answer, as the worst score that there can be (where nobody
-    knows that, 0, or the lowest of the slice). Floors under metrics have each text that won run on all validation
-    examples.
+    A new text that won its race is kept only if no example of `never_break` scores less than with the current texts,
+    and the mean score of each slice and of each metric is at least its floor. A mean that is below its floor already
+    must not get worse. Examples that could not be run with the new text count against it: those of `never_break` as
+    broken; any other that the current texts answered as the worst possible score (if that is unknown, 0, or the lowest
+    of the slice). With floors under metrics, each text that won is run on all validation examples.
 
-    An example of `never_break` that did worse is run again, and is broken where no run reaches what the texts of now
-    reached: scores vary from time to time where a model samples or a judge is in doubt, and of fifteen examples of
-    which each is off one time in ten one run breaks some in four of five changes that are no worse. So it guards less
-    than one run would: what comes to be right in half of its answers passes seven times in eight. With ``reruns=0`` one
-    run decides. Of one in the middle of a scale the best run so far, which new texts are held to, may have been luck:
-    name examples that have the best score, or say by `passing` which score is good enough. Floors go by one run of each
+    An example of `never_break` that did worse is run again, and is broken if no run reaches what the current texts
+    reached. For scores vary if a model samples or a judge is in doubt: with fifteen examples, each off one time in ten,
+    a single run would break some in four of five changes that are no worse. So this guards less than one run would: an
+    example that becomes right in half of its answers passes seven times in eight. With ``reruns=0`` one run decides.
+    New texts are held to the best run so far, which may have been luck for an example in the middle of a scale: name
+    examples that have the best score, or set `passing` to a score that is good enough. Floors use one run of each
     example, as means are steadier.
 
     Attributes:
@@ -50,11 +49,11 @@ class Guards:
         metrics: for metrics that the score is made of (`nn.Weighted`), or criteria (`nn.Rubric`; "not: " stands before
             one that must not be met), by name, the least mean that they give the whole validation set, each on its own
             scale: a brief answer is no gain where it is less safe.
-        reruns: an example of `never_break` that did worse is run up to so often again before it counts as broken, as
-            pytest-rerunfailures does with a test. Each is another sample of the same answers, and paid for as such.
+        reruns: how often an example of `never_break` that did worse is run again at most before it counts as broken, as
+            pytest-rerunfailures does with a test. Each rerun is another sample of the same answers, and paid for.
         passing: a score that is good enough: an example of `never_break` that reaches it is not broken, whatever it
-            scored before, and one that was below it must not get worse. For judges, similarities and other metrics
-            with more than right and wrong, whose marks go up and down by a little. None: what was reached before.
+            scored before, and one that was below it must not get worse. Use it for judges, similarities and other
+            graded metrics, whose marks vary a little. None: the score reached before.
 
     Raises:
         ValueError: there is nothing to guard, a floor or `passing` is no number, `reruns` is negative, or one of these

@@ -61,7 +61,7 @@ def most_runs(examples: int, texts: int = 1, lanes: int = 1) -> int:
 @attributes_told
 @dataclass(frozen=True)
 class ShrinkResult:
-    """What shrinking came to.
+    """The result of shrinking.
 
     Attributes:
         before: the texts that were given, by dotted name.
@@ -128,16 +128,16 @@ def shrink(
     seed: int = 0,
     on_score: Callable[[int], None] | None = None,
 ) -> ShrinkResult:
-    r"""Leave out the lines of a program's texts that it does without; the program holds the short texts afterwards.
+    r"""Leave out the lines of a program's texts that it does not need; the program holds the short texts afterwards.
 
-    It begins with next to nothing, and puts in what single examples lack (`optim.growing`), so it costs by the lines
-    that are needed; then each of these is tried without. A shorter text is raced against the texts that were given,
-    never against the last short one, or small losses would add up. How often answers come out otherwise by themselves
-    is measured before that, and an example that got worse is looked at again (`train.shorter`). Several texts are
-    shrunk one after the other.
+    It begins with next to nothing, and puts in the lines that single examples lack (`optim.growing`), so the cost
+    depends on the lines that are needed. Then each of these is ablated. A shorter text is raced against the given
+    texts, never against the last short one, or small losses would add up. Before that, it is measured how often answers
+    vary by themselves; an example that got worse is run again (`train.shorter`). Several texts are shrunk one after the
+    other.
 
-    What is found is shown to be as good by answers that chose nothing (`train.noninferiority`): the text that was put
-    together, and the shortest; the first text of these that is not shown ends it with what was shown before.
+    The result is shown to be as good by answers that chose nothing (`train.noninferiority`): first the text that was put
+    together, then the shortest. The first of these for which that is not shown ends it, with what was shown before.
 
     Of simulated prompts of 150 lines, of which 7 matter, 96 examples leave these 7 after some 800 calls; after 2,200
     where 2 answers of 100 go wrong by themselves, and 3,400 where 10 do. A line that makes all answers better, and that
@@ -155,15 +155,15 @@ def shrink(
         guards: what must not break.
         clusters: the field that says which examples belong together; races, intervals and the verdict then do not take
             them for independent.
-        doubt: a line stays when it is this probable that the texts are worse without it, by the examples whose change
-            is no slip; above 0.5. It also stays where the mean of all is worse with 97.5%.
+        doubt: a line stays if the texts are worse without it with this probability, by the examples whose change is no
+            slip; above 0.5. It also stays if the mean of all is worse with 97.5%.
         margin: the short texts stay only where the mean is shown to be lower by less than this, as a share of the
             scores' scale, in answers that chose nothing; of runs with texts that are worse by that, 5% take them
             (`train.noninferiority`). None is 0.05, or 6 of the examples where there are fewer than 120; of fewer than
             24 it is 0.25, or, of fewer than 11, what is shown where none of them loses.
         allowance: at most so many examples in a race; None for all.
-        max_tries: at most so many races for each text; None sets no limit.
-        lanes: so many races at a time. The result is the same; some races turn out not to have been needed.
+        max_tries: the most races for each text; None sets no limit.
+        lanes: how many races run at a time. It does not change the result; some races turn out not to have been needed.
         concurrency: at most so many examples at once; None leaves it to the models' own limits.
         seed: of the order of the examples in races.
         on_score: called when another example of the first evaluation has its score; on any thread.
