@@ -180,11 +180,10 @@ class Variable(Operators):
         """Have `hook` called with the feedback on this variable in each backward pass; in `vmap`, for each example.
 
         Args:
-            hook: gets one Variable (`data` the feedback joined in order, `grad` the items) and may return another, or
-                a list of items, to go on with instead (of a batch, a list of texts is one item, with a text for each
-                entry). None keeps what came, as the hook left it. What it returns comes from where that came from that
-                it replaces, and is thus said of the whole, where this is a part of a longer text; a `Source` of its own
-                says otherwise.
+            hook: gets one Variable (`data` the feedback joined in order, `grad` the items) and may return another, or a
+                list of items, to replace it (for a batch, a list of texts is one item, with a text for each entry).
+                None keeps the feedback, as the hook left it. The replacement keeps the source of what it replaces, so
+                it is about the whole if this is a part of a longer text; give it a `Source` of its own otherwise.
 
         Returns:
             A handle whose `remove()` takes the hook away.
@@ -261,7 +260,7 @@ class Variable(Operators):
         await aside(lambda: BACKWARD[0]((self,), (gradient,), retain_graph, create_graph, inputs))
 
     def detach(self) -> Variable:
-        """The same value, cut off from the graph, and from all transforms: there is neither feedback nor edit on it."""
+        """The same value, detached from the graph and from all transforms: it gets neither feedback nor edits."""
         return self._detached(Variable)
 
     def _detached(self, kind: type[Variable] | None = None) -> Variable:

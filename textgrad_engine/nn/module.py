@@ -98,10 +98,10 @@ class Module:
     async def aforward(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call the module from code that has an event loop of its own; the loop is not blocked.
 
-        The module is called in a thread, so its forward may wait for answers, and what it gives is there: Variables in
-        it, also in tuples, lists and dicts, are computed. A forward that is an ``async def`` is awaited. When the wait
-        for it is cancelled, so are its calls. A module whose forward does not wait may also be called as it is;
-        ``await`` its Variable then.
+        The module is called in a thread, so its forward may wait for answers. All Variables in the result, also in
+        tuples, lists and dicts, are computed. A forward that is an ``async def`` is awaited. When the wait is
+        cancelled, so are its calls. A module whose forward does not wait may also be called directly; then ``await``
+        its Variable.
 
         Raises:
             ModelError: an answer that the result depends on is not to be had.
@@ -258,7 +258,7 @@ class Module:
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """The parameters, those of the parts included; one that is used twice comes once.
 
-        Of those in plain lists and dicts, which are not among them, the log tells, once.
+        Parameters in plain lists and dicts are not included; the log warns of them, once.
         """
         if recurse:
             tell_of_overlooked(self)
@@ -330,8 +330,8 @@ class Module:
     def train(self, mode: bool = True) -> Self:
         """Set training mode here and in all parts: `training` is for your own `forward` to read.
 
-        A run and `tg.evaluate` leave it as it is. Scores of training examples stand beside those of validation, and are
-        not bought twice, so both come from one program; call `eval` before either where it answers otherwise then.
+        A run and `tg.evaluate` leave it as it is: training and validation scores are compared and not bought twice, so
+        both come from the same mode. If the program answers differently in evaluation mode, call `eval` before either.
 
         Raises:
             TypeError: it is neither True nor False, such as examples, which `Trainer.fit` takes.

@@ -35,24 +35,24 @@ def chat_completion(
 ) -> Variable:
     """A model's answer, as a pending Variable; feedback on it becomes feedback on the Variables in the messages.
 
-    Where inputs (or Variables in messages) are batches, the model is asked once for each entry, all at the same time.
-    The answer is then a batch, feedback on it is a list with one text for each entry, and an empty text costs no call;
-    what is no batch is the same for all entries, and a prompt collects one feedback for each, in order.
+    If inputs (or Variables in messages) are batches, the model is asked once for each entry, concurrently. The answer
+    is then a batch. Feedback on it is a list with one text for each entry; an empty text costs no call. A value that is
+    no batch is the same for all entries, and a prompt collects one feedback for each, in order.
 
-    Where `tools` are Python functions, those that the model calls are run, it is told what they gave, and asked again
-    until it answers: all of it is this one operation, of which the critic is shown every turn. What a tool raises is
-    told to the model. What tools give is recorded in run folders and cassettes, and given again on `resume` and in a
-    replay without running them, so a mail is not sent twice; a cache keeps none of it.
+    If `tools` are Python functions, the functions that the model calls are run, and the model is asked again with their
+    results until it answers. All of it is this one operation; the critic sees every turn. If a tool raises, the model
+    is told the error. Results of tools are recorded in run folders and cassettes. `resume` and a replay return them
+    without running the tools, so a mail is not sent twice; a cache does not keep them.
 
-    A tool that returns a Variable, such as the answer of another part of the program, takes feedback on to the prompts
-    behind it: agents that are called as tools are trained with the one that calls them. Such a tool is run again on
-    `resume` where a backward pass needs its graph; what it asked is answered from the record. So keep it to asking, and
-    have what must not be done twice in a tool of its own. No feedback goes through a tool that returns text, nor
-    through any inside of `func.grad`.
+    A tool that returns a Variable, such as the answer of another part of the program, passes feedback on to the prompts
+    behind it: agents that are called as tools are trained with the one that calls them. On `resume` such a tool is run
+    again if a backward pass needs its graph; its calls are answered from the record. So let it only ask, and put what
+    must not happen twice into a tool of its own. No feedback goes through a tool that returns text, nor through any
+    tool inside `func.grad`.
 
-    An answer that calls tools has the calls as its text: a JSON list of objects with ``name`` and ``arguments``. So
-    losses can look at them, and feedback can speak of them; the critic is shown the tools. What a model says beside its
-    calls is no part of that.
+    The text of an answer that calls tools is the calls: a JSON list of objects with ``name`` and ``arguments``. So
+    losses can score them, and feedback can be about them; the critic is shown the tools. What a model says besides its
+    calls is not included.
 
     Args:
         model: a Model or a name such as ``"openai/gpt-5-mini"``; None stands for the one of `use_models`.
@@ -64,10 +64,10 @@ def chat_completion(
             image, is a Variable in it.
         role: the role of the answer.
         purpose: why it is asked; calls are counted by it.
-        tools: functions whose arguments have types and whose docstring says what they do, `async` or not; or
-            descriptions of tools as in OpenAI's API, or as a server of MCP lists them, whose calls are the answer.
-            Feedback reaches Variables that stand in the place of a ``description`` in these; `nn.Tool` makes such a
-            tool of a function or a description.
+        tools: functions, `async` or not, with typed arguments and a docstring that says what they do; or descriptions
+            of tools as in OpenAI's API or as an MCP server lists them, whose calls are the answer. A ``description`` in
+            these may be a Variable, which then gets feedback; `nn.Tool` makes such a tool of a function or a
+            description.
         max_turns: with functions as tools, how often the model is asked at most; calls in the last turn are the answer.
             A `tool_choice` then holds for the first turn alone.
         config: sampling settings of `GenerateConfig` (temperature, max_tokens, …); a `response_format` is a pydantic

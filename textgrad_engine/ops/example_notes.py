@@ -21,11 +21,11 @@ NOTES: ContextVar[Mapping[str, str] | None] = ContextVar("textgrad_engine_notes"
 @block
 @contextlib.contextmanager
 def notes(by_example: Mapping[str, str]) -> Iterator[None]:
-    """Inside the block, backward passes show the critic what people noted of an example.
+    """Inside the block, backward passes show the critic people's notes on an example.
 
-    Such as why its answer is the right one, or what was wrong with an earlier one. It is shown where something is said
-    of the answer, so a right one takes no call; without a critic the optimizer reads it. An example gets its name by
-    `autograd.example`, as the Trainer gives it.
+    For example why its answer is right, or what was wrong with an earlier answer. A note is shown if there is feedback
+    on the answer, so a right answer takes no call; without a critic the optimizer reads it. An example gets its name
+    from `autograd.example`, as the Trainer sets it.
 
     Args:
         by_example: the note on an example, by its name; examples without one are shown none.

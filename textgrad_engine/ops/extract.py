@@ -132,11 +132,10 @@ def check_part(call: str, pattern: object, default: object) -> None:
 
 
 def extract(answer: Variable, pattern: str, default: str = "") -> Variable:
-    r"""The part of an answer that a regular expression finds, such as the final answer behind the reasoning for it.
+    r"""The part of an answer that a regular expression finds, such as the final answer after its reasoning.
 
-    Where it finds several, it is the last one. What is said of the part goes to the answer, and so to the prompt that
-    asked for it, with the pattern, and with the word that there is no such part where it found none. Nothing waits: the
-    part of a pending answer is pending.
+    Of several matches, the last one counts. Feedback on the part goes to the answer, and so to the prompt that asked
+    for it, with the pattern; if there was no match, it says so. Nothing waits: the part of a pending answer is pending.
 
     Args:
         answer: the answer; inside `func.vmap` of each example its own.

@@ -43,8 +43,8 @@ FEEDBACK_BATCH_SIZE: ContextVar[int] = ContextVar("textgrad_engine_feedback_batc
 def feedback_batch_size(size: int) -> Iterator[None]:
     """Inside the block, up to `size` examples share one feedback call.
 
-    Fewer calls and tokens (the prompt is shown once), against some attention for each example. Long ones, such as
-    documents, share one only as far as they have some 16,000 tokens together.
+    That saves calls and tokens (the prompt is shown once), and costs some attention for each example. Long examples,
+    such as documents, share a call only up to some 16,000 tokens together.
 
     Raises:
         ValueError: size is below 1.
@@ -72,11 +72,11 @@ def critic(instructions: Variable | str | None) -> Iterator[None]:
     """Inside the block, backward passes give the critic these instructions instead of those in ``prompts/feedback.md``.
 
     The instructions are an input of the critic's calls like any other: with ``create_graph=True``, or inside
-    `func.grad`, what is said about the feedback becomes feedback on them. So the critic can be trained as a program is.
+    `func.grad`, feedback on the feedback becomes feedback on them. So the critic can be trained like a program.
 
-    With None no critic is asked: feedback on an input is the call itself, with its answer and what was said of that, so
-    whoever rewrites the input reads the cases (``prompts/case.md``). That costs no calls, and more tokens of the
-    optimizer. GEPA (arXiv 2507.19457) and Trace (arXiv 2406.16218) do it like this.
+    With None no critic is asked: the feedback on an input is the call itself, with its answer and what was said of
+    that, so the optimizer reads the wrong answers themselves (``prompts/case.md``). That costs no calls, but more
+    tokens of the optimizer. GEPA (arXiv 2507.19457) and Trace (arXiv 2406.16218) do it like this.
 
     Args:
         instructions: the critic's system message, usually an `nn.Parameter`; None for no critic.

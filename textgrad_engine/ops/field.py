@@ -179,14 +179,14 @@ def check_path(call: str, path: tuple[object, ...], default: object) -> None:
 def field(answer: Variable, *path: str | int, default: str | float | None = None) -> Variable:
     """A field of an answer that is JSON, as ``response_format`` has it; ``answer["label"]`` is the same.
 
-    What is said of the field goes to the answer, and so to the prompt that asked for it, with the field's name. Nothing
+    Feedback on the field goes to the answer, and so to the prompt that asked for it, with the field's name. Nothing
     waits: the field of a pending answer is pending.
 
     Args:
         answer: the answer; inside `func.vmap` of each example its own.
         path: the name of the field; of one that is further in, the names and places on the way.
-        default: stands for the field where the answer is no JSON or lacks it, and the answer is then told so with what
-            is said of the default: for prompts that have to say themselves how to answer. None raises.
+        default: replaces the field if the answer is no JSON or lacks it; feedback on the default then says so. It is
+            for prompts that must say themselves how to answer. None raises.
 
     Returns:
         A text or a number as it is; anything else (a list, an object, true, null) written as JSON.

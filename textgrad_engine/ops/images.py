@@ -44,7 +44,7 @@ FEEDBACK_IMAGES: ContextVar[int] = ContextVar("textgrad_engine_feedback_images",
 @block
 @contextlib.contextmanager
 def feedback_images(most: int) -> Iterator[None]:
-    """Inside the block, a request to the critic shows it at most so many of the images that its calls were sent.
+    """Inside the block, a request to the critic shows at most so many of the images in its calls.
 
     Args:
         most: how many images; 0 for a critic that reads none: it is told where they stood, as it is of those beyond.

@@ -198,9 +198,9 @@ def judge(
             entry of a batch is asked about by itself. One that takes a list of scores (and raises TypeError for a
             number) is first asked about all scores of a batch: if it says True, nothing needs to change for any entry.
         reduction_fn: makes one score of a batch's scores; None gives the list of them.
-        eval_mode: True sends feedback to the prediction and to nothing else. False is for making the judge better: what
-            is said about its score and explanation goes to the instructions and inputs, and not to prediction and
-            target; a pass then begins with words, or with a loss on the score.
+        eval_mode: True sends feedback only to the prediction. False is for improving the judge: feedback on its score
+            and explanation goes to the instructions and inputs, not to prediction and target; a pass then starts from
+            words, or from a loss on the score.
         model: asks this model; None stands for the one of `use_models`.
         images: how many images it is shown at most; 0 for a judge that reads none, who is told where they are.
 
@@ -326,7 +326,7 @@ def lm_judge_evaluator(
     reduction_fn: Reduction = sum,
     eval_mode: bool = True,
 ) -> tuple[Variable, Variable]:
-    """Have a model score a prediction by messages of one's own.
+    """Have a model score a prediction with your own messages.
 
     Args:
         model: the judge; None stands for the one of `use_models`.

@@ -62,7 +62,7 @@ def reduce(
     *,
     purpose: Purpose = "backward",
 ) -> list[Variable]:
-    """Merge many pieces of feedback into few; waits for them, since nobody is asked when they are few already.
+    """Merge many pieces of feedback into few. It waits for them, since no model is asked if they are few already.
 
     Args:
         feedbacks: the pieces, such as the `.grad` of a prompt; empty ones are left out.

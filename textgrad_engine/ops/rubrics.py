@@ -170,9 +170,9 @@ def rubric(
 ) -> tuple[Variable, Variable]:
     """Have a model say of each criterion whether a prediction meets it; the prompt is ``prompts/rubric.md``.
 
-    The score is the part of the points that the prediction gets, as in HealthBench (arXiv 2505.08775): those of the
-    criteria that it meets, over all that are above 0. Other than there, one request asks for all criteria instead of
-    one for each, the judge is told no points, and no score is below 0.
+    The score is the share of points that the prediction gets, as in HealthBench (arXiv 2505.08775): those of the
+    criteria that it meets, divided by all points above 0. Unlike there, one request asks about all criteria, the judge
+    is not told the points, and no score is below 0.
 
     Args:
         prediction: the text to look at, or a batch of texts: the judge is asked once for each, all at the same time.

@@ -127,19 +127,19 @@ def _text(value: Any) -> str:
 def straight_through(
     result: Variable | str | float, *causes: Variable, role: str = "", inputs: Mapping[str, Any] | None = None
 ) -> Variable:
-    """`result`, joined in the graph to the texts that Python code came to it from, so that feedback reaches them.
+    """Join `result` in the graph to the texts that Python code made it from, so that feedback reaches them.
 
     Code that reads ``.data`` cuts the graph: a search with the query that a model wrote, a branch that its answer
-    decides on, a vote. The prompt behind it would hear nothing. With this operation, whoever wrote the query is told
-    what was found with it, and what was said about that. (A straight-through estimator does the same for numbers:
-    arXiv 1308.3432.)
+    decides on, a vote. The prompt behind it would get no feedback. With this operation, the prompt that wrote the query
+    is told what was found with it, and what was said about that. (A straight-through estimator does the same for
+    numbers: arXiv 1308.3432.)
 
     Args:
-        result: what the code came to: a text, a number, or a Variable, which then hears its feedback as ever.
+        result: the result of the code: a text, a number, or a Variable, which still gets its own feedback.
         causes: the Variables whose ``.data`` the code read.
         role: what the result is for; by default its own role.
-        inputs: what else the code was given, by name, such as the fields of the example: whoever hears of the result is
-            shown it. An image is named, and None left out.
+        inputs: other inputs of the code, by name, such as the fields of the example: they are shown with the feedback.
+            An image is named, and None is left out.
 
     Raises:
         TypeError: `inputs` is no mapping, a cause is no Variable, there is none, or the result is a batch or no text.

@@ -162,7 +162,7 @@ def _scaled(value: Any, factor: float) -> float:
 def scale(value: Variable, factor: float) -> Variable:
     """A score times a factor, also ``0.7 * score``: several scores become one by their weights.
 
-    Feedback on the result goes on as it is, whatever the factor, and a score that is satisfied sends none.
+    Feedback on the result is passed on unchanged, whatever the factor; a satisfied score sends none.
 
     Args:
         value: a number, or a batch of them.

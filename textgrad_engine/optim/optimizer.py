@@ -299,8 +299,8 @@ class Optimizer:
     def wait_for(self, *asked: Awaitable[T]) -> list[T]:
         """The results of what is awaited, in order; for a `step` or `decide` of one's own, which is not ``async``.
 
-        All of it is under way at once, on the library's own event loop, so that it may be called where one runs, as in
-        a notebook. Of several failures the first in order is raised.
+        All run concurrently on the library's own event loop, so it may be called where another loop runs, as in a
+        notebook. Of several failures the first in order is raised.
 
         Args:
             asked: coroutines, such as those of `proposers.propose` and of a model's `complete`.
@@ -364,7 +364,7 @@ class Optimizer:
         written: Mapping[Variable, tuple[str, Sequence[Origin | None]]],
         gone: Mapping[str, Sequence[Change]] = MappingProxyType({}),
     ) -> None:
-        """Have less of the last step than it proposed, such as some of its edits only.
+        """Keep only part of the last step, such as some of its edits.
 
         Args:
             changes: what the step has done now.
@@ -379,12 +379,12 @@ class Optimizer:
         self._note_origins((variable, *each) for variable, each in written.items())
 
     def record_outcome(self, outcome: str) -> None:
-        """Be told in words what became of the last step; an optimizer without memory does nothing with it."""
+        """Record in words what became of the last step; an optimizer without memory ignores it."""
 
     def register_step_pre_hook(self, hook: StepHook) -> Handle:
         """Have ``hook(optimizer, args, kwargs)`` called before each step, with what `step` was given.
 
-        As in `torch.optim`, but that `args` does not hold the optimizer once more, and what a hook returns is ignored.
+        As in `torch.optim`, except that `args` does not contain the optimizer, and the hook's return value is ignored.
         """
         return add_hook(self._pre_hooks, hook)
 

@@ -179,18 +179,18 @@ class Trainer:
         val: Examples[Mapping[str, Any]],
         test: Examples[Mapping[str, Any]] | None = None,
     ) -> TrainResult:
-        """Train, validate after each change, and test seed and best texts once at the end.
+        """Train, validate after each change, and test the seed and the best texts once at the end.
 
-        Ctrl-C once stops sending, waits for answers in flight, and returns the result so far; a spent budget does the
-        same. The program holds the best texts afterwards.
+        A first Ctrl-C stops sending, waits for answers in flight, and returns the result so far; so does a spent
+        budget. The program holds the best texts afterwards.
 
         Args:
-            program: the module to train; it gives what `evaluate` says.
+            program: the module to train; it returns what `evaluate` describes.
             loss: called with the prediction and the example's target; its data must be a number (higher is better).
             optimizer: of the program's parameters.
             train: the training examples, or a loader of them.
             val: selects the best texts.
-            test: looked at once, at the end, for a figure that selection has not flattered.
+            test: used once, at the end, for a score that selection has not flattered.
 
         Raises:
             DataError: a set is empty, an example lacks a field, has a list for a slot or shows the program its target,
