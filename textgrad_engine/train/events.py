@@ -317,8 +317,8 @@ class Callback(Protocol):
 
     It may read a value, such as a sample answer of the program, except on `CallEnded`, `ToolEnded` and `PhaseAdvanced`:
     these come on the thread that delivers values. With ``at_once = True``, as a run folder has it, it gets the event of
-    a call before the answer is used, and must never wait for a value. With ``shows_overlaps = True`` it puts the overlaps
-    of `RunStarted` on stderr itself, so the log does not.
+    a call before the answer is used, and must never wait for a value. With ``shows_overlaps = True`` it puts the
+    overlaps of `RunStarted` on stderr itself, so the log does not.
 
     Example:
         >>> from textgrad_engine import Trainer, optim, use_models
