@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from textgrad_engine.cli.init_answers import Answer, answers_of
+from textgrad_engine.cli.init_answers import Answer
+from textgrad_engine.cli.init_targets import answers_of
 from textgrad_engine.data import Dataset
 
 from ..runner import invoke

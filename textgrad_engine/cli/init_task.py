@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from textgrad_engine.cli.init_answers import Answers, answers_of, in_one_column, objects_read
+from textgrad_engine.cli.init_answers import Answers
 from textgrad_engine.cli.init_chats import Chats, answers_read, chats_in, chats_read
 from textgrad_engine.cli.init_columns import check_named, check_values, shown_columns
 from textgrad_engine.cli.init_images import image_columns
+from textgrad_engine.cli.init_targets import answers_of, in_one_column, objects_read
 from textgrad_engine.cli.leaks import Leak, leaking
 from textgrad_engine.data import Dataset, load
 from textgrad_engine.slots import composed

@@ -23,7 +23,7 @@ def leaking(table: Dataset, answers: Answers, aside: Sequence[str | None] = ()) 
     column that is "no" as often says little. Those `aside` are for something else.
 
     Example:
-        >>> from textgrad_engine.cli.init_answers import answers_of
+        >>> from textgrad_engine.cli.init_targets import answers_of
         >>> rows = [{"text": f"ticket {n}", "target": queue, "desk": queue.upper()} for n, queue in enumerate("abab")]
         >>> table = Dataset(rows)
         >>> leaking(table, answers_of(table, ["target"]))
