@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from textgrad_engine import templates
-from textgrad_engine.autograd import Function, Variable
+from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.gradient import is_start
 from textgrad_engine.checks import check
 from textgrad_engine.errors import AutogradError, MalformedResponse
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.parsing import parsed
 from textgrad_engine.llm.request import GenerateConfig, Message
-from textgrad_engine.ops.batching import parts_of_items
-from textgrad_engine.ops.entries import each_entry, stacked
+from textgrad_engine.ops.entries import each_entry
 from textgrad_engine.ops.evaluators import Evaluator, beside_other, refuse_several_outputs, roles_of
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.json_answers import object_schema
@@ -33,12 +32,11 @@ from textgrad_engine.ops.material import (
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered, answer_form
 from textgrad_engine.ops.model_call import ChatCompletion
 from textgrad_engine.ops.parts import told_of_place
-from textgrad_engine.ops.pass_on import Compute, detached, edit_of_parts, share_of_edit
+from textgrad_engine.ops.pass_on import Compute, detached, share_of_edit
 from textgrad_engine.ops.planning import plan_of
-from textgrad_engine.ops.scores import Reduction, all_succeed, as_scale, is_success, reduced
+from textgrad_engine.ops.scores import Reduction, as_scale, is_success
 from textgrad_engine.ops.sizes import common_size
-
-Success = Callable[[float], bool]
+from textgrad_engine.ops.verdicts import Success, of_batch
 
 
 @dataclass(frozen=True)
@@ -103,55 +101,6 @@ class _JudgedJudge(_Verdict):
                 about.source = item.source
                 items.append(about)
         return None, items, None
-
-
-class _Batch(Function):
-    """`_Batch.apply(scores, explanations, reduction, success, eval_mode)`: a batch's outputs, from its entries'."""
-
-    num_outputs = 2
-    deferrable = True
-    starts_backward = True
-
-    @staticmethod
-    def forward(
-        scores: list[Variable],
-        explanations: list[Variable],
-        reduction: Reduction,
-        success: Success | None,
-        eval_mode: bool,
-    ) -> Any:
-        numbers, texts = [score.data for score in scores], [text.data for text in explanations]
-        if success is not None and any(texts) and all_succeed(numbers, success):
-            texts = [""] * len(texts)
-        return Variable(reduced(numbers, reduction)), Variable(texts)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.count, ctx.eval_mode = len(inputs[0]), inputs[4]
-        ctx.save_for_backward(output[1])
-
-    @staticmethod
-    def output_role(scores: list[Variable], explanations: list[Variable], *_: Any) -> Any:
-        return (scores[0].role, explanations[0].role) if scores else roles_of(None)
-
-    @staticmethod
-    def backward(ctx: Any, *grad_outs: Variable) -> Any:
-        said = [grad_out.grad for grad_out in grad_outs]
-        if ctx.eval_mode and not any(ctx.saved_variables[0].data):  # a success: no entry begins to speak of itself
-            said = [[item for item in items if not is_start(item)] for items in said]
-        return (*[parts_of_items(items, ctx.count) for items in said], None, None, None)
-
-    @staticmethod
-    def jvp(ctx: Any, scores: list[Any] | None, explanations: list[Any] | None, *_: None) -> Any:
-        values, _, reduction, _, _ = ctx.primals
-        pairs = enumerate(zip(values, scores or []), 1)
-        named = [(f"entry {number} of {ctx.count}", value, edit) for number, (value, edit) in pairs]
-        score = _batch_of_edits(scores) if reduction is None else edit_of_parts(named)
-        return score, _batch_of_edits(explanations)
-
-
-def _batch_of_edits(edits: list[Variable | None] | None) -> Variable | None:
-    return None if edits is None else stacked([Variable("") if edit is None else edit for edit in edits])
 
 
 @functools.lru_cache(maxsize=64, typed=True)  # a scale to 1.0 is written otherwise than one to 1
@@ -390,20 +339,4 @@ def lm_judge_evaluator(
 def _verdict(prediction: Any, answer: Variable, scale: _Scale, eval_mode: bool) -> tuple[Variable, Variable]:
     function = _Verdict if eval_mode else _JudgedJudge
     score, explanation = function.apply(prediction, answer, scale)
-    return score, explanation
-
-
-def of_batch(
-    verdicts: list[tuple[Variable, Variable]], reduction: Reduction, success: Success | None, eval_mode: bool
-) -> tuple[Variable, Variable]:
-    """Score and explanation of a batch, from those of its entries.
-
-    Args:
-        verdicts: of each entry.
-        reduction: makes one score of all; None leaves the list.
-        success: says of all scores together whether nothing needs to change; None for each entry's own word.
-        eval_mode: whether feedback goes to the prediction.
-    """
-    scores, explanations = [score for score, _ in verdicts], [explanation for _, explanation in verdicts]
-    score, explanation = _Batch.apply(scores, explanations, reduction, success, eval_mode)
     return score, explanation

@@ -21,7 +21,6 @@ from textgrad_engine.ops.entries import each_entry
 from textgrad_engine.ops.evaluators import Evaluator, beside_other, in_digits, refuse_several_outputs, roles_of
 from textgrad_engine.ops.images import MOST_IMAGES, checked_images
 from textgrad_engine.ops.json_answers import object_schema
-from textgrad_engine.ops.judges import of_batch
 from textgrad_engine.ops.material import as_texts, beside, shown, shown_inputs
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan, Rendered
 from textgrad_engine.ops.model_call import ChatCompletion
@@ -29,6 +28,7 @@ from textgrad_engine.ops.pass_on import Compute, share_of_edit
 from textgrad_engine.ops.score_parts import HEARD
 from textgrad_engine.ops.scores import Reduction, reduced
 from textgrad_engine.ops.sizes import common_size, size_of
+from textgrad_engine.ops.verdicts import of_batch
 
 _CRITERIA = 2
 """The position of the criteria among the values of a call, behind the system message and the prediction."""
