@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 from textgrad_engine.errors import DataError
@@ -175,15 +176,14 @@ def _criteria_checked(
     Returns:
         The same; it raises DataError, too.
     """
-    several = isinstance(loss, Weighted) and loss.targets is not None
-    places = [at for each, at in _by_field(loss, field) if takes_criteria(_without_part(each))]
+    places = [(at, part) for each, at, part in _by_field(loss, field) if takes_criteria(_without_part(each))]
     if not places:
         return target_of
 
     def checked(example: dict[str, Any], name: str) -> Any:
         found = target_of(example, name)
-        for at in places:
-            wanted = found[at] if several else found
+        for at, part in places:
+            wanted = part(found)
             of_batch = isinstance(wanted, list) and wanted and all(isinstance(each, list) for each in wanted)
             try:
                 for each in wanted if of_batch else [wanted]:
@@ -198,11 +198,14 @@ def _criteria_checked(
     return checked
 
 
-def _by_field(loss: Callable[..., Any], field: str) -> list[tuple[Callable[..., Any], str]]:
-    """The losses that are called with what a field of an example holds, with its name; one is the loss itself."""
+def _by_field(loss: Callable[..., Any], field: str) -> list[tuple[Callable[..., Any], str, Callable[[Any], Any]]]:
+    """The losses that are called with what a field of an example holds, with its name; one is the loss itself.
+
+    Behind these how the target of each is found in what `target_for` gives.
+    """
     if isinstance(loss, Weighted) and loss.targets is not None:
-        return [(loss.by_name[name], at) for name, at in loss.targets.items()]
-    return [(loss, field)]
+        return [(loss.by_name[name], at, itemgetter(at)) for name, at in loss.targets.items()]
+    return [(loss, field, lambda found: found)]
 
 
 def _empty_refused(
@@ -220,13 +223,13 @@ def _empty_refused(
     """
     if not any(type(each) in _BY_VALUE for each in losses_in(loss)):
         return target_of
-    several, losses = isinstance(loss, Weighted) and loss.targets is not None, _by_field(loss, field)
+    losses = _by_field(loss, field)
 
     def checked(example: dict[str, Any], name: str) -> Any:
         found = target_of(example, name)
-        for each, at in losses:
-            for path, part in _compared(each, found[at] if several else found):
-                if (empty := _nan_in(part, path)) is not None:
+        for each, at, part in losses:
+            for path, compared in _compared(each, part(found)):
+                if (empty := _nan_in(compared, path)) is not None:
                     place, nan = empty
                     raise DataError(
                         f"example {name!r} has {nan} at {', '.join(map(repr, place))} of the field {at!r}, as tables "
