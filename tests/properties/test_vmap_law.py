@@ -24,7 +24,7 @@ from textgrad_engine import dispatch, func, nn, ops
 from textgrad_engine.autograd.examples import example as named
 from textgrad_engine.errors import ModelError, RequestRefused
 from textgrad_engine.llm import Completion, Request
-from textgrad_engine.ops.roles import joined_role
+from textgrad_engine.ops.pass_on import joined_role
 from textgrad_engine.testing import FunctionModel
 
 SOME = settings(max_examples=25, deadline=None)

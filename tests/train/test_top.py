@@ -14,7 +14,7 @@ from textgrad_engine import Trainer, nn, optim, report
 from textgrad_engine.autograd import no_grad
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Request
-from textgrad_engine.optim.search.ceiling import nothing_to_show
+from textgrad_engine.optim.search.marks import nothing_to_show
 from textgrad_engine.store import read_run
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Guards, Objective, TrainResult

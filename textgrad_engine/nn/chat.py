@@ -18,9 +18,9 @@ from textgrad_engine.nn.containers import ModuleDict
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.nn.tool import Tool
 from textgrad_engine.ops.chat_completion import complete
-from textgrad_engine.ops.conversations import plan_with
 from textgrad_engine.ops.messages import ChatSettings, Hole, Plan
 from textgrad_engine.ops.offered import Offered, name_of_tool, part_names, taken_apart, without_values
+from textgrad_engine.ops.planning import plan_of_conversation
 from textgrad_engine.ops.tools import MAX_TURNS, tools_of
 from textgrad_engine.slots import SLOT_NAMES, by_composed_name, doubled, not_slots, slots_of
 
@@ -193,7 +193,7 @@ class ChatCompletion(OneVariable):
         if why := self.problem_with(name, said):
             raise TypeError(f"ChatCompletion: the value of {{{name}}} is {why}")
         turns = turns_of(said)
-        plan = plan_with(system is not None, tuple(others), turns)
+        plan = plan_of_conversation(system is not None, tuple(others), turns)
         texts = () if system is None else (system,)
         own = [text if isinstance(text, Variable) else turn.text for text, turn in zip(texts_of, turns)]
         given = [*texts, *others.values(), *own]

@@ -7,8 +7,7 @@ from typing import Any
 from textgrad_engine.autograd import Function, Source, Variable
 from textgrad_engine.autograd.gradient import Items, combine, is_start, start, started, without_zeros
 from textgrad_engine.ops.parts import said_of_in_words
-from textgrad_engine.ops.pass_on import Compute
-from textgrad_engine.ops.roles import joined_role
+from textgrad_engine.ops.pass_on import Compute, joined_role
 
 
 class Stack(Function):

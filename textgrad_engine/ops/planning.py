@@ -1,16 +1,19 @@
-"""The messages that a caller gives, taken apart into a plan with holes and the values for these."""
+"""From what a caller gives, messages or a conversation, to a plan with holes, and the values for these."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable
+from textgrad_engine.llm.conversation import Turn
 from textgrad_engine.llm.images import is_part
 from textgrad_engine.llm.request import Message
 from textgrad_engine.ops.images import ContentPart
-from textgrad_engine.ops.messages import Hole, Plan
+from textgrad_engine.ops.messages import Hole, Plan, Rendered
 from textgrad_engine.ops.offered import taken_apart
 
 
@@ -101,6 +104,39 @@ def _held(value: Any) -> Any:
     if isinstance(value, list):
         return [_held(entry) for entry in value]
     return ContentPart(value) if is_part(value) else value
+
+
+def plan_of_conversation(has_system: bool, names: tuple[str, ...], turns: Sequence[Turn]) -> Plan:
+    """The plan of a call that answers a conversation, which stands in the place of a user message.
+
+    Its values are the system prompt, those of slots, and the turns.
+
+    Args:
+        has_system: whether there is a system prompt.
+        names: of the slots in it that have a value.
+        turns: what was said so far.
+    """
+    plan = _plan_of_roles(has_system, names, tuple([turn.role for turn in turns]))
+    tools: dict[int, dict[str, Any]] = {}
+    for number, turn in enumerate(turns, int(has_system)):
+        if turn.calls:
+            tools[number] = {"tool_calls": turn.calls}
+        elif turn.answers is not None and turn.role == "tool":
+            tools[number] = {"tool_call_id": turn.answers}
+    return replace(plan, tools=tools) if tools else plan
+
+
+@functools.lru_cache(maxsize=256)
+def _plan_of_roles(has_system: bool, names: tuple[str, ...], roles: tuple[str, ...]) -> Plan:
+    first = has_system + len(names)
+    # Not holes: what people said may have slots in it, and is not scanned for them.
+    turns = [(role, (Rendered(_as_said, ((role, first + number),), whole=True),)) for number, role in enumerate(roles)]
+    system = [("system", (Hole(0),))] if has_system else []
+    return Plan((*system, *turns), tuple([(name, has_system + number) for number, name in enumerate(names)]))
+
+
+def _as_said(texts: list[Any]) -> str:
+    return str(texts[0])
 
 
 _ABOUT_TOOLS = "; tools=[function, …] has the tools run that a model calls, and tells it what they gave"

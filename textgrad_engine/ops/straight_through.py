@@ -17,8 +17,7 @@ from textgrad_engine.ops.evaluators import is_leaf
 from textgrad_engine.ops.images import not_shown
 from textgrad_engine.ops.material import inputs_in_words, shown
 from textgrad_engine.ops.parts import place_in_words, without_repeat, without_repeated_part
-from textgrad_engine.ops.pass_on import Compute, data_of
-from textgrad_engine.ops.roles import joined_role
+from textgrad_engine.ops.pass_on import Compute, data_of, joined_role
 
 Inputs: TypeAlias = tuple[tuple[str, str], ...]
 """What else the code was given: names and texts."""

@@ -20,8 +20,7 @@ from textgrad_engine.ops.entrywise import Entrywise, by_entry, sized
 from textgrad_engine.ops.fillers import note_template
 from textgrad_engine.ops.operands import check_operands, listed, numbered, places_of
 from textgrad_engine.ops.parts import place_in_words, told_of_place
-from textgrad_engine.ops.pass_on import data_of, edit_of_parts, share_of_edit
-from textgrad_engine.ops.roles import joined_role
+from textgrad_engine.ops.pass_on import data_of, edit_of_parts, joined_role, share_of_edit
 from textgrad_engine.plain_values import is_number, is_whole
 from textgrad_engine.slots import by_composed_name, fill, slots_of
 from textgrad_engine.wording import told

@@ -11,8 +11,7 @@ from textgrad_engine.autograd import Source, Variable
 from textgrad_engine.autograd.gradient import Items, entered, is_start
 from textgrad_engine.ops.entrywise import Entrywise, by_entry, sized
 from textgrad_engine.ops.operands import numbered, places_of
-from textgrad_engine.ops.pass_on import data_of, edit_of_parts
-from textgrad_engine.ops.roles import joined_role
+from textgrad_engine.ops.pass_on import data_of, edit_of_parts, joined_role
 from textgrad_engine.ops.weights import comparable, shares_of
 
 

@@ -66,7 +66,7 @@ class Optimizer:
         changes: what the last step did to each parameter that had feedback.
         candidates: from how many texts a step takes the best. If it is more than one, `step` gets an `Objective` to
             score them, on a few training examples each.
-        to_the_end: whether a Trainer and a search go on when nothing better can be shown (`optim.search.ceiling`).
+        to_the_end: whether a Trainer and a search go on when nothing better can be shown (`optim.search.marks`).
 
     Example:
         >>> class Append(Optimizer):

@@ -16,8 +16,8 @@ from textgrad_engine.llm.meters import Meter
 from textgrad_engine.nn.metric_functions import with_fields
 from textgrad_engine.ops.scores import decimal_of
 from textgrad_engine.optim.saved import apart
-from textgrad_engine.optim.search.ceiling import nothing_to_show
 from textgrad_engine.optim.search.found import Found, trimmed_in_words
+from textgrad_engine.optim.search.marks import nothing_to_show
 from textgrad_engine.optim.search.objective import handicap_of
 from textgrad_engine.optim.search.sparing import spared_in_words
 from textgrad_engine.optim.search.vain import Vain

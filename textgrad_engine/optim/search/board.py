@@ -10,8 +10,7 @@ from typing import Any
 
 from textgrad_engine.optim.cells import Evidence, Origin
 from textgrad_engine.optim.patch import Edit
-from textgrad_engine.optim.search.ceiling import nothing_to_show
-from textgrad_engine.optim.search.marks import Marks, marks_of
+from textgrad_engine.optim.search.marks import Marks, marks_of, nothing_to_show
 from textgrad_engine.optim.search.objective import Objective, Texts
 from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.optim.search.written import Written
@@ -204,7 +203,7 @@ class Board:
         return marks_of(self.limits, [*self.val.values(), *self.train.values()])
 
     def nothing_to_show(self, objective: Objective) -> str:
-        """Why no texts can be shown to be better, in words; see `optim.search.ceiling`."""
+        """Why no texts can be shown to be better, in words; see `optim.search.marks`."""
         return nothing_to_show(objective, self.val.values(), self.train.values())
 
     def can_gain(self, position: int) -> bool:

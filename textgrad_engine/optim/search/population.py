@@ -9,8 +9,7 @@ from typing import Any
 
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.cells import Origin
-from textgrad_engine.optim.search.ceiling import nothing_to_show
-from textgrad_engine.optim.search.marks import marks_of
+from textgrad_engine.optim.search.marks import marks_of, nothing_to_show
 from textgrad_engine.optim.search.objective import Objective, Texts, costs_of, rows_of, scores_by_metric
 from textgrad_engine.optim.search.race import Race
 from textgrad_engine.optim.search.racing import RaceRecord, run_race

@@ -1,6 +1,6 @@
 """How much a search will do: the most and what is usual, from its settings and the sizes of the sets.
 
-The least is nothing: a seed prompt with full marks ends a search (`optim.search.ceiling`).
+The least is nothing: a seed prompt with full marks ends a search (`optim.search.marks`).
 The most is a bound where the number of decisions is limited (by the trainer's `max_steps`, or by a setting such as
 `proposals`): every race buys what it may, every request to the optimizer is repaired once, everything proposed is
 raced. A search that only ends when nothing is left to try has no bound; what is assumed of it is stated in words. What
