@@ -244,3 +244,16 @@ def test_a_list_fits(width: int) -> None:
     ]
     shown = render_calls([Call(n, entry) for n, entry in enumerate(entries, 1)], 0, width=width)
     assert max(len(line) + line.count("早") + line.count("い") for line in shown.splitlines()) <= min(width, 100)
+
+
+def test_of_several_models_the_list_says_which_was_asked() -> None:
+    """A customer and an assistant say much the same, and both are forward."""
+    entries = [
+        {"step": 1, "purpose": "forward", "example": "c16", "model": model, "text": "Hello.", "usage": {}}
+        for model in ("assistant", "customer", "a-model-with-a-long-name")
+    ]
+    calls = [Call(n, entry) for n, entry in enumerate(entries, 1)]
+    heads, *rows = [line.split() for line in render_calls(calls, 0).splitlines()]
+    assert heads == ["call", "step", "for", "about", "model", "read", "written", "answer"]
+    assert [row[4] for row in rows] == ["assistant", "customer", "a-model-wit…"]
+    assert "model" not in render_calls(calls[:1], 0)

@@ -80,20 +80,23 @@ class Call:
         return [*said, ("answer", with_calls(str(self.entry.get("text", "")), self.entry.get("tool_calls") or ()))]
 
 
-_GAP, _ABOUT, _LONGEST_ID = 2, 3, 16
+_GAP = 2
+_LONGEST = {"about": 16, "model": 12}
+"""So many columns an id and a name have at most."""
 
 
-def _cells(call: Call) -> tuple[str, ...]:
+def _cells(call: Call) -> dict[str, str]:
     usage, entry = call.usage, call.entry
-    return (
-        str(call.number),
-        str(entry.get("step", "")),
-        call.what,
-        str(entry.get("example", "")),
-        count(int(usage.get("input_tokens", 0))),
-        count(int(usage.get("output_tokens", 0))),
-        " ".join(f"{'no answer: ' * ('error' in entry)}{_without_braces(call.messages[-1][1])}".split()),
-    )
+    return {
+        "call": str(call.number),
+        "step": str(entry.get("step", "")),
+        "for": call.what,
+        "about": str(entry.get("example", "")),
+        "model": str(entry.get("model", "")),
+        "read": count(int(usage.get("input_tokens", 0))),
+        "written": count(int(usage.get("output_tokens", 0))),
+        "answer": " ".join(f"{'no answer: ' * ('error' in entry)}{_without_braces(call.messages[-1][1])}".split()),
+    }
 
 
 def _without_braces(answer: str) -> str:
@@ -114,6 +117,8 @@ def _without_braces(answer: str) -> str:
 def render_calls(calls: Sequence[Call], more: int, *, width: int = 80, color: bool = False) -> str:
     """Calls as a table, a line each: what each was made for, about which example, and what was answered.
 
+    Where several models were asked, it says which.
+
     Args:
         calls: those that are shown.
         more: how many there are besides.
@@ -122,20 +127,23 @@ def render_calls(calls: Sequence[Call], more: int, *, width: int = 80, color: bo
     """
     from rich.cells import cell_len  # heavy, as all of it
 
-    heads = ("call", "step", "for", "about", "read", "written", "answer")
     rows = [_cells(call) for call in calls]
-    widths = [max([len(head), *(cell_len(row[at]) for row in rows)]) for at, head in enumerate(heads[:-1])]
-    widths[_ABOUT] = min(widths[_ABOUT], _LONGEST_ID)
+    several = len({row["model"] for row in rows}) > 1
+    heads = ["call", "step", "for", "about", *["model"] * several, "read", "written", "answer"]
+    widths = [
+        min(max([len(head), *(cell_len(row[head]) for row in rows)]), _LONGEST.get(head, WIDEST)) for head in heads[:-1]
+    ]
     room = min(width, WIDEST) - sum(each + _GAP for each in widths) - 2 * _GAP
     table = open_table(gap=_GAP)
     for head in heads:
         right = head in ("call", "step", "read", "written")
         table.add_column(head, justify="right" if right else "left", no_wrap=True)
     for row in rows:
-        cells = [styled(cell) for cell in row]
-        cells[_ABOUT].truncate(_LONGEST_ID, overflow="ellipsis")
-        cells[-1].truncate(max(10, room), overflow="ellipsis")
-        table.add_row(*cells)
+        cells = {head: styled(row[head]) for head in heads}
+        for head, most in {**_LONGEST, "answer": max(10, room)}.items():
+            if head in cells:
+                cells[head].truncate(most, overflow="ellipsis")
+        table.add_row(*cells.values())
     parts: list[Any] = [padded(fitted(table), 2)]
     if more:
         parts += ["", padded(styled(f"and {plural(more, 'call')} more: --most N shows as many", "dim"), 2)]
