@@ -119,6 +119,18 @@ def test_large_figures_have_room(run_of: Any, result: TrainResult) -> None:
     assert max(len(line) for line in text.splitlines()[2:]) <= 80
 
 
+def test_two_versions_are_told_apart(run_of: Any, result: TrainResult) -> None:
+    """Folders of before keep none, which is no difference."""
+    versions = "0.1.0", "0.2.0", None
+    first, second, before = (
+        run_of(result, str(version), config={"config": {"seed": 1}, **({"version": version} if version else {})})
+        for version in versions
+    )
+    changed = [(each.name, each.first, each.second) for each in beside_of(first, second, (1, 1)).settings]
+    assert changed == [("version", "0.1.0", "0.2.0")]
+    assert beside_of(first, before, (1, 1)).settings == ()
+
+
 def test_the_same_prompt_is_no_difference_to_choose_by(run_of: Any, result: TrainResult) -> None:
     """Two runs with the same best prompt differ by luck, if they asked the same models; else nobody knows."""
     digests = {"val": "v", "test": "t"}
@@ -252,6 +264,7 @@ def test_each_side_says_how_it_ended_itself(run_of: Any, result: TrainResult) ->
     body = beside_as_json(beside_of(run_of(result, "a"), killed, (1, 1)))
     assert body["a"]["headline"] == "finished after 2 steps"
     assert body["b"]["headline"] == "no result: it was killed after 0 steps"
+    assert not any("cross-validation" in remark for remark in body["remarks"])
 
 
 def test_json_says_the_same(run_of: Any, result: TrainResult) -> None:

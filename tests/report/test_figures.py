@@ -31,6 +31,7 @@ def test_limits_are_the_ends_where_nothing_is_beyond() -> None:
     """Scores from 0 to 1 are shown between 0 and 1, so that two reports look alike."""
     assert (Axis.around([0.4, 0.6], limits=(0.0, 1.0)).low, Axis.around([0.4], limits=(0.0, 1.0)).high) == (0.0, 1.0)
     assert Axis.around([0.4, 1.6], limits=(0.0, 1.0)).high > 1.6
+    assert Axis.around([-0.6, 0.4], limits=(0.0, 1.0)).low < -0.6
 
 
 def test_an_axis_names_round_numbers() -> None:

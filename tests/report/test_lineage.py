@@ -294,6 +294,23 @@ def test_a_removal_has_feedback_examples_race_and_ablations(removal: TrainResult
     assert body["trial"]["race"]["gained"] == body["edits"][0]["ablations"][0]["race"]["gained"] == ["v1", "v2"]
 
 
+def test_an_edit_of_a_step_has_no_ablations_of_another_prompts_edit(result: TrainResult) -> None:
+    """Edits of two prompts may have one id; one that is tried without changes the text that it is of."""
+    edit = Edit("add", 1, "b", "asked", ())
+    first = replace(
+        step(1, "a", "a\nb", kind="patch"),
+        changes=(ParameterChange("system", "a", "a\nb", (replace(edit, id="1.1"),)),),
+    )
+    other = replace(
+        step(2, "x", "y", kept=False, kind="ablation", ablated=("1.1",)),
+        changes=(ParameterChange("other", "x\nb", "x"),),
+    )
+    own = step(3, "a\nb", "a", kept=False, kind="ablation", ablated=("1.1",))
+    run = result_of(result, first, other, own, seed="a", best="a\nb", origins=[None, Origin(1, "asked", (), "1.1")])
+    (found,) = step_of(run, 1).edits
+    assert [trial.step for trial in found.ablations] == [3]
+
+
 def test_an_ablation_tells_what_had_asked_for_what_it_takes_out(removal: TrainResult) -> None:
     """It has no feedback of its own; also where it brings back a line that an edit had removed."""
     (out,) = step_of(removal, 3).edits

@@ -10,6 +10,7 @@ import pytest
 
 from textgrad_engine.report.printing import printed
 from textgrad_engine.report.slices import SHOWN, Sliced, slices_as_json, slices_in_words, slices_of, slices_table
+from textgrad_engine.train import compare
 from textgrad_engine.train.evaluation import Evaluation
 
 
@@ -41,6 +42,18 @@ def test_of_many_slices_of_nothing_few_say_better() -> None:
         alone += any(each is not None and each.p_value < 0.05 for each in found)
     assert wrong <= 6  # 3 are expected
     assert alone > 15
+
+
+def test_the_intervals_of_all_slices_hold_together() -> None:
+    """That of a slice which is alone is an interval like another, and beside one more it is wider."""
+    before, after = scored(*[0.0, 1.0] * 20), scored(*[1.0] * 36, *[0.0] * 4)
+    (alone,) = slices_of(["a"] * 40, after, before)
+    assert alone.comparison is not None
+    assert alone.comparison.interval == compare(before, after).interval
+    beside = slices_of(["a"] * 40 + ["b"] * 8, scored(*after.scores, *[1.0] * 8), scored(*before.scores, *[1.0] * 8))[0]
+    assert beside.comparison is not None
+    assert beside.comparison.interval[0] < alone.comparison.interval[0]
+    assert beside.comparison.interval[1] > alone.comparison.interval[1]
 
 
 def test_a_slice_that_got_worse_is_seen_where_all_together_got_better() -> None:

@@ -18,8 +18,10 @@ from textgrad_engine.optim.search.racing import RaceRecord
 from textgrad_engine.report import as_json, one_line, render
 from textgrad_engine.report.tables import render_unfinished
 from textgrad_engine.train import Evaluation, TrainResult, compare
-from textgrad_engine.train.events import ParameterChange
+from textgrad_engine.train.events import Evaluated, ParameterChange
 from textgrad_engine.train.standing import Standing
+
+from .conftest import scored
 
 WHOLE = """\
 runs/tickets-1
@@ -101,6 +103,10 @@ def test_one_line_says_by_how_many_examples_where_answers_are_missing(result: Tr
     lost = replace(result.seed_test, scores=(*result.seed_test.scores[:15], *[None] * 5))
     found = replace(result, best_test=lost, comparison=replace(compare(result.seed_test, lost), verdict="better"))
     assert "better on test (+0.000) by 15 of 20 examples" in one_line(found)
+    few = scored(*[1.0] * 3)
+    assert "by 20" not in one_line(replace(result, seed_val=few, best_val=few)), "the test set has twenty"
+    many = scored(*[1.0] * 30)
+    assert " by " not in one_line(replace(result, seed_val=many, best_val=many))
 
 
 def test_the_whole_report(result: TrainResult) -> None:
@@ -189,6 +195,18 @@ def test_a_killed_run_says_which_texts_are_as_before(run_of: Any, best: dict[str
     text = render_unfinished(run_of(None, seed={"system": "Sort.\nBe brief.", "user": "{ticket}"}, best=best))
     assert said in text
     assert text.count("What changed") == 1 + (best["system"] == "Sort.\nBe kind.")
+
+
+def test_a_killed_run_says_of_a_step_that_nothing_was_changed(run_of: Any, result: TrainResult) -> None:
+    """A change that was not raced, as no example of its minibatch had an answer, is none of these."""
+    assert result.seed_val is not None
+    dropped = result.steps[1]
+    change = ParameterChange("system", "Sort.", "Sort it.")
+    steps = (dropped, replace(dropped, step=3, changes=(change,)))
+    first = Evaluated(1, "validate", 0, result.seed_val)
+    run = run_of(None, seed={"system": "Sort."}, best={"system": "Sort."}, steps=steps, evaluations=(first,))
+    told = {line.split()[0]: line for line in render_unfinished(run).splitlines() if line[:6].strip() in ("2", "3")}
+    assert ("no change" in told["2"], "no change" in told["3"]) == (True, False)
 
 
 def test_a_run_that_was_stopped_at_once(changed: Any) -> None:
