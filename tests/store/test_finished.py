@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -445,6 +446,18 @@ def test_examples_without_ids_and_controls_of_a_folder_of_before_are_the_same(tm
     assert body["controls"].pop("problem") == ""
     file.write_text(json.dumps(body), encoding="utf-8")
     assert run(FunctionModel(unasked, name=task.model.name)) == first
+
+
+def test_what_the_same_scores_show_may_be_another_in_another_version(tmp_path: Path, fit: Any) -> None:
+    """P-values and verdicts are worked out from scores, which are compared; the folder's own is given again."""
+    path = tmp_path / "run"
+    first = fit(None, run_dir=path, resume=True)
+    body = json.loads((path / "result.json").read_text(encoding="utf-8"))
+    assert first.comparison.p_value != 0.0123
+    body["comparison"] |= {"p_value": 0.0123, "adjusted": 0.04}
+    (path / "result.json").write_text(json.dumps(body), encoding="utf-8")
+    again = fit(None, run_dir=path, resume=True, model=unasked)
+    assert again == replace(first, comparison=replace(first.comparison, p_value=0.0123, adjusted=0.04))
 
 
 def test_looks_of_before_stay_counted(tmp_path: Path, fit: Any) -> None:

@@ -29,11 +29,12 @@ from textgrad_engine.train.settings import Setting, differing
 _NOT_COMPARED = frozenset(
     {"time", "latency", "seconds", "openings", "predictions", "parts", "contents", "handicap"}
     | {"why", "idle", "terms", "floors", "problem", "problems", "lost", "unspent", "doubtful", "test_usage"}
+    | {"comparison"}
 )
 """Times; looks at the test set, as those of before count; what a program said: objects in it may look otherwise in
 each process. What was made of it is compared. What each of several metrics gave, digests of examples, what tokens
-cost in a race, and where floors stand, which folders of before lack; and words about what is compared, which may be
-other ones in another version."""
+cost in a race, and where floors stand, which folders of before lack; and words about what is compared, and what its
+scores show, which may be other ones in another version."""
 _SHOWN = 200
 """So many characters of a text are shown, from its beginning."""
 _BEGINNINGS = {
@@ -155,7 +156,13 @@ class FinishedRun:
             names = [name for name in names if name != "front"]  # it goes by intervals of times, drawn otherwise before
         if not names:
             idle = ended.idle if self._time_is_up is None else self._result.idle  # which names the limit of then
-            return replace(ended, seconds=self._result.seconds, openings=self._result.openings, idle=idle)
+            return replace(
+                ended,
+                seconds=self._result.seconds,
+                openings=self._result.openings,
+                idle=idle,
+                comparison=self._result.comparison,
+            )
         if self._player.problem:
             raise self._other(f"asks for something that is not on record: {self._player.problem}")
         if result.status == "budget":
