@@ -189,3 +189,17 @@ def test_signs_of_a_cluster_are_flipped_together() -> None:
     """Thirty examples in five clusters have five signs, not thirty."""
     clusters = [n // 6 for n in range(30)]
     assert max_t([0.0] * 30, [[1.0] * 30], clusters=clusters) == (2 / 2**5,)
+
+
+@pytest.mark.parametrize("clusters", [None, [str(n // 2) for n in range(60)]])
+def test_equal_examples_in_another_order_have_equal_p_values(clusters: list[str] | None) -> None:
+    """Two runs may have the same rows in other orders, and `diff A B` and `diff B A` are of the same pairs."""
+    source = random.Random(4)
+    rows = [[source.choice((0.0, 0.2, 0.5, 0.9)) for _ in range(60)] for _ in range(4)]
+    order = sorted(range(60), key=lambda _: source.random())
+    shuffled = [[row[n] for n in order] for row in rows]
+    names = None if clusters is None else [clusters[n] for n in order]
+    found = max_t(rows[0], rows[1:], clusters=clusters, resamples=500)
+    assert max_t(shuffled[0], shuffled[1:], clusters=names, resamples=500) == pytest.approx(found, abs=1e-12)
+    one = max_t(rows[0], rows[1:2], clusters=clusters, resamples=500)
+    assert max_t(shuffled[1], shuffled[:1], clusters=names, resamples=500) == pytest.approx(one, abs=1e-12)

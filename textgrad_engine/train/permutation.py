@@ -84,11 +84,11 @@ def max_t(
         same_length(first, scores)
         differences = [new - old for old, new in zip(first, scores)]
         rows.append(differences if clusters is None else cluster_sums(differences, clusters)[0])
-    units = [unit for unit in range(len(rows[0]) if rows else 0) if any(row[unit] for row in rows)]
-    rows = [[row[unit] for unit in units] for row in rows]
-    flips, exact = _flips(len(units), resamples, seed)
     # The sum of squares does not change with signs, so |sum| / root of it orders resamples as |t| does.
     observed = [_statistic(row) for row in rows]
+    units = sorted(filter(None, map(_turned, zip(*rows))))
+    rows = [[unit[index] for unit in units] for index in range(len(rows))]
+    flips, exact = _flips(len(units), resamples, seed)
     order = sorted(range(len(rows)), key=lambda index: (observed[index], index))
     largest = [0.0] * len(flips)
     adjusted = [1.0] * len(rows)
@@ -100,6 +100,16 @@ def max_t(
     for stronger, weaker in zip(order[:0:-1], order[-2::-1]):  # from the strongest down: none has less than a stronger
         adjusted[weaker] = max(adjusted[weaker], adjusted[stronger])
     return tuple(adjusted)
+
+
+def _turned(unit: Sequence[float]) -> tuple[float, ...]:
+    """A unit with the sign that makes its first difference a rise; empty where there is none.
+
+    Signs are drawn for units by their places. So units are put in one order, whatever that of the examples is, and
+    whichever of two programs is the baseline: else equal data have p-values that differ by the luck of the draw.
+    """
+    first = next(filter(None, unit), 0.0)
+    return tuple([-each for each in unit] if first < 0 else unit) if first else ()
 
 
 def _flips(units: int, resamples: int, seed: int) -> tuple[list[int], bool]:
