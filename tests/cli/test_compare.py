@@ -304,6 +304,65 @@ def test_a_score_of_a_few_examples_is_not_the_highest(cli: Any, task: Path) -> N
     assert "own:billing has the highest score" in ended.stdout, "there is no other"
 
 
+TOLD = '''
+import json, pathlib
+from textgrad_engine.errors import ContentFiltered
+from textgrad_engine.llm import Completion
+
+ROWS = [json.loads(line) for line in (pathlib.Path(__file__).parent / "val.jsonl").read_text("utf-8").splitlines()]
+PLACES = {row["ticket"]: n for n, row in enumerate(ROWS)}
+
+class Told:
+    """Knows what is right, but for the tickets that it gets wrong, and those of which it says nothing."""
+
+    free = True
+
+    def __init__(self, name, wrong=(), silent=()):
+        self.name, self.wrong, self.silent = f"own/{name}", wrong, silent
+
+    async def complete(self, request):
+        n = next(n for ticket, n in PLACES.items() if ticket in request.messages[-1].text)
+        if n in self.silent:
+            raise ContentFiltered("withheld")
+        return Completion(text="neither" if n in self.wrong else ROWS[n]["queue"])
+
+whole = Told("whole", wrong=range(12))
+silent = Told("silent", silent=range(30, 40))
+other = Told("other", wrong=range(8, 20))
+'''
+
+
+def test_an_arm_that_loses_answers_is_neither_the_better_one_nor_makes_others_worse(cli: Any, task: Path) -> None:
+    """Whichever it is, the first or another, and why is said of it, whatever else the others would not have seen."""
+    (task / "own.py").write_text(TOLD, encoding="utf-8")
+    text = cli("compare", task, "--model", "own:whole", "--model", "own:other", "--model", "own:silent").stdout
+    said = " ".join(text.split())
+    assert re.search(r"^  3   1\.000 .*\+0\.400 \[\+0\.\d+, \+0\.\d+\] +not shown", text, re.MULTILINE)
+    assert (
+        "Of 3: answers of 3 were lost on 10 examples where 1 has one, which is rare by chance (5%), so it is not"
+        in said
+    )
+    assert "so it is not called better, whatever is left says." in said
+    assert "Not shown is not the same as equal: with n = 40 and 2 candidates tried a difference under" in said
+    found = document(cli, task, "--model", "own:silent", "--model", "own:whole")
+    comparison = found["arms"][1]["comparison"]
+    assert (comparison["verdict"], comparison["lost_before"], comparison["lost"]) == ("not shown", 10, 0)
+    assert comparison["interval"][1] < 0
+    said = " ".join(cli("compare", task, "--model", "own:silent", "--model", "own:whole").stdout.split())
+    assert "Of 2: answers of 1 were lost on 10 examples where 2 has one, which is rare by chance (5%), so it is" in said
+    assert "so it is not called worse, whatever is left says." in said
+
+
+def test_one_line_names_all_that_have_the_highest_score_and_says_what_is_missing(cli: Any, task: Path) -> None:
+    """The first of several with one score is no better than the others, and a score without the hard ones no higher."""
+    (task / "own.py").write_text(TOLD, encoding="utf-8")
+    tied = cli("compare", task, "--model", "own:whole", "--model", "own:other", "--quiet").stdout
+    assert "the config's prompt with own:whole has the highest score, 0.700 [" in tied
+    assert tied.endswith("; the config's prompt with own:other has the same score\n")
+    lossy = cli("compare", task, "--model", "own:whole", "--model", "own:silent", "--quiet").stdout
+    assert re.search(r"own:silent has the highest score, 1\.000 \[.*\] without 10 answers; not shown beside the", lossy)
+
+
 def test_what_the_others_gave_is_told_where_a_model_fails(cli: Any, task: Path) -> None:
     """An error ends that arm alone: the others may be at other endpoints, and what was paid for is there."""
     gone = "    async def complete(self, request):\n        raise ConnectionError('gone')\n"

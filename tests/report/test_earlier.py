@@ -198,6 +198,20 @@ def test_where_no_example_has_a_score_in_both_nothing_is_called_no_worse(run_of:
     assert worse_than_the_run(run, earlier_of(run, about(split="test"), HIGH, OWN)) == ""
 
 
+def test_where_the_run_lost_answers_of_now_the_others_alone_do_not_show_what_is_worse(
+    run_of: Any, result: TrainResult
+) -> None:
+    """No verdict then, and the check does not pass, as what was lost may have been right or wrong."""
+    before, now = scored(*[1.0] * 12, *[None] * 8), scored(*[0.0] * 9, *[1.0] * 11)
+    run = run_of(replace(result, best_test=before, seed_test=None), config={"config": {}})
+    (found,) = earlier_of(run, about(split="test"), now, OWN)
+    assert found.comparison is not None
+    assert (found.comparison.verdict, found.comparison.lost_before) == ("not shown", 8)
+    said = worse_than_the_run(run, [found])
+    assert said.startswith("on the 12 examples with a score in both it is worse than the best prompt in the run, and")
+    assert "answers were lost on 8 examples that are here, so nothing shows that it is not worse" in said
+
+
 def test_texts_that_are_others_now_are_told(told: Any, result: TrainResult) -> None:
     """`resume` may have found better ones, and `shrink` shorter ones; it may also be gone."""
     lines = [entry(LOW, result.best), entry(LOW, {"system": "before"}), entry(LOW, result.best, prompt="shrunk")]

@@ -12,6 +12,7 @@ from textgrad_engine.cli.evaluation_words import (
     called,
     examples_of,
     floors_as_list,
+    least_seen,
     measured,
     missed_floors,
     of_the_test,
@@ -24,8 +25,9 @@ from textgrad_engine.report.earlier import worse_in_words
 from textgrad_engine.report.notes import lost
 from textgrad_engine.report.printing import fitted, harmless, open_table, padded, printed, wrapped
 from textgrad_engine.report.view import size
-from textgrad_engine.report.words import capital, count, interval, score
+from textgrad_engine.report.words import capital, count, interval, plural, score
 from textgrad_engine.train import Evaluation
+from textgrad_engine.train.scores import ALIKE
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -61,16 +63,29 @@ def in_one_line(arms: Sequence[Arm], found: Sequence[Result]) -> str:
     """What ``--quiet`` prints: the one with the highest mean of those that came to their end, and what may be said."""
     scored = [each for each in found if each.evaluation is not None]
     scored = [each for each in scored if each.done.ended is None] or scored
-    best = max(scored, key=lambda each: each.evaluation.mean if each.evaluation else -math.inf)
+    best = max(scored, key=_mean)
     told = f"{arms[0].task.subject.path}: of {size_of(arms)} {name_of(best.arm, arms)} has the highest score"
     if best.evaluation is not None:
         told += f", {measured(best.evaluation)}"
+        if unanswered := best.evaluation.unanswered:
+            told += f" without {plural(unanswered, 'answer')}"
     if best.comparison is not None:
         difference, verdict = _beside(best)
         told += f"; {verdict} beside the first: {difference}"
     if best.arm.worked:
         told += f"; the run behind it worked with {best.arm.worked}, which flatters it"
+    if same := [name_of(each.arm, arms) for each in scored if each is not best and _mean(each) >= _mean(best) - ALIKE]:
+        told += f"; {_and(same)} {'has' if len(same) == 1 else 'have'} the same score"
     return harmless(told)
+
+
+def _mean(result: Result) -> float:
+    return -math.inf if result.evaluation is None else result.evaluation.mean
+
+
+def _and(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def as_document(arms: Sequence[Arm], found: Sequence[Result], failed: Sequence[Failure] = ()) -> dict[str, Any]:
@@ -177,9 +192,7 @@ def _remarks(found: Sequence[Result]) -> Iterator[str]:
             f"The verdicts allow for {len(comparisons)} comparisons (max-T), so that luck tells any of them from the "
             "first in 5 of 100 cases; each interval is a 95% one by itself."
         )
-    if said := [each for each in comparisons if each.remark]:
-        least = max(said, key=lambda each: math.inf if each.detectable is None else each.detectable)
-        yield f"Not shown is not the same as equal: {least.remark}."
+    yield from (f"Not shown is not the same as equal: {remark}." for remark in least_seen(comparisons))
     if caveats := [each.caveat for each in comparisons if each.caveat]:
         yield f"{capital(caveats[0])}."
     for each in found:
@@ -187,6 +200,13 @@ def _remarks(found: Sequence[Result]) -> Iterator[str]:
             yield f"Of {each.arm.number}: {missed}."
         if each.evaluation is not None and each.evaluation.unanswered:
             yield f"Of {each.arm.number}: {lost(each.evaluation)}"
+        if (kept := each.comparison) is not None and kept.held_back:
+            of, than, word = (each.arm.number, 1, "better") if kept.lost else (1, each.arm.number, "worse")
+            yield (
+                f"Of {each.arm.number}: answers of {of} were lost on "
+                f"{plural(kept.lost or kept.lost_before, 'example')} where {than} has one, which is rare by chance "
+                f"(5%), so it is not called {word}, whatever is left says."
+            )
     of_cost = ", and the cost is that of 1,000 examples" if _priced(found) else ""
     yield (
         f"Tokens are those of the program for one example{of_cost}. Whichever is taken for its score is flattered by "
@@ -199,8 +219,7 @@ def _remarks(found: Sequence[Result]) -> Iterator[str]:
     for worked, arms in behind.items():
         several = len({arm.run for arm in arms}) > 1
         flattered = "its score is" if len(arms) == 1 else "their scores are"
-        *first, last = [str(arm.number) for arm in arms]
-        numbers = f"{', '.join(first)} and {last}" if first else last
+        numbers = _and([str(arm.number) for arm in arms])
         yield (
             f"The run{'s' * several} behind {numbers}{' each' * several} worked with {worked}, so {flattered} "
             "flattered here."

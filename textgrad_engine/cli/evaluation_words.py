@@ -119,6 +119,12 @@ def examples_of(subject: Subject, entry: Mapping[str, Any]) -> str:
     return f"{entry['data']} ({where})"
 
 
+def least_seen(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """What those that show nothing would not have seen: what the one says that would have seen the least."""
+    if said := [each for each in comparisons if each.remark and not each.held_back]:
+        yield max(said, key=lambda found: math.inf if found.detectable is None else found.detectable).remark
+
+
 def called(subject: Subject) -> str:
     """What the prompt is called that is evaluated."""
     if subject.prompt == "config":
@@ -209,9 +215,9 @@ def _whose(entry: Mapping[str, Any], earlier: Earlier) -> str:
 def _remarks(subject: Subject, done: Done, evaluation: Evaluation) -> Iterator[str]:
     """What a reader must know to judge the score."""
     remarks = []
-    if said := [each.comparison for each in done.earlier if each.comparison and each.comparison.remark]:
-        least = max(said, key=lambda found: math.inf if found.detectable is None else found.detectable)
-        remarks.append(f"Not shown is not the same as equal: {least.remark}.")
+    said = [each.comparison for each in done.earlier if each.comparison and each.comparison.remark]
+    held_back = dict.fromkeys([each.remark for each in said if each.held_back])
+    remarks += [f"Not shown is not the same as equal: {remark}." for remark in (*held_back, *least_seen(said))]
     if caveats := [each.comparison.caveat for each in done.earlier if each.comparison and each.comparison.caveat]:
         remarks.append(f"{capital(caveats[0])}.")
     if missed := missed_floors(done):

@@ -165,6 +165,12 @@ def worse_in_words(comparison: Comparison, other: str, where: str = "") -> str:
     if comparison.verdict == "worse":
         difference = f"{score(comparison.difference, signed=True)} {interval(comparison.interval, signed=True)}"
         return f"worse than {other}{where}: {difference} on {plural(comparison.n, 'example')}"
+    if comparison.lost_before:
+        return (
+            f"on the {plural(comparison.n, 'example')} with a score in both it is worse than {other}{where}, and there "
+            f"answers were lost on {plural(comparison.lost_before, 'example')} that are here, so nothing shows that it "
+            "is not worse"
+        )
     if comparison.lost:
         missing = f"on {plural(comparison.lost, 'example')} answers are missing that {other} had{where}"
         return f"{missing}, which is rare by chance (5%)"

@@ -26,7 +26,7 @@ def notes_on(result: TrainResult, openings: int, others: int) -> tuple[str, ...]
     found = result.comparison if result.seed != result.best else None
     notes = []
     if found is not None and found.remark:
-        reliably = found.detectable is not None and math.isfinite(found.detectable) and not found.lost
+        reliably = found.detectable is not None and math.isfinite(found.detectable) and not found.held_back
         often = " (found 4 times in 5)" if reliably else ""
         notes.append(f"{capital(found.remark)}{often}.")
     if result.candidates:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.search.lost import lost_more
 from textgrad_engine.train.clusters import interval_width
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.pseudo import known_limits, only_at
+from textgrad_engine.train.pseudo import known_limits, only_at, pseudo_differences
 from textgrad_engine.train.scores import LEVEL, apart, cluster_means, cluster_sums, unless_alike
 from textgrad_engine.train.statistics import (
     PairedDifference,
@@ -31,6 +31,9 @@ from textgrad_engine.train.statistics import (
     worst_case_difference,
 )
 from textgrad_engine.wording import told
+
+_UNSEEN = object(), object()
+"""The clusters of a fall and of a rise that nobody has seen."""
 
 _FEW = 30
 """Up to so many examples a t-test of scores that are not 0 or 1 may find too much, and the sign flips must agree."""
@@ -60,6 +63,8 @@ class Comparison:
             that end.
         lost: on how many examples `after` lacks answers (with repeats, samples) that `before` has, if these are more
             than by chance; else 0. The verdict is then not ``"better"``, whatever the remaining examples say.
+        lost_before: the same the other way round, if the examples that are left say ``"worse"``; else 0. The verdict is not
+            ``"worse"`` then, as the missing answers may be the ones that would have been wrong.
         bounded: whether the limits of the scores are known: the loss names its scale, or they are from 0 to 1.
     """
 
@@ -75,6 +80,7 @@ class Comparison:
     bounds: tuple[float, float] | None = None
     lost: int = 0
     bounded: bool = True
+    lost_before: int = 0
 
     @property
     def caveat(self) -> str:
@@ -92,6 +98,11 @@ class Comparison:
         )
 
     @property
+    def held_back(self) -> bool:
+        """Whether it is "not shown" as more answers were lost with one of the two, whatever those say that are left."""
+        return self.verdict == "not shown" and bool(self.lost or self.lost_before)
+
+    @property
     def remark(self) -> str:
         """What "not shown" is worth: what was lost, or what would not have been seen; "" for other verdicts.
 
@@ -103,6 +114,8 @@ class Comparison:
             return ""
         if self.lost:
             return f"on {self.lost} examples answers were lost that were there before, more than chance loses"
+        if self.lost_before:
+            return f"on {self.lost_before} examples answers were lost before that are there now, more than chance loses"
         size = f"n = {self.n}"
         if self.clusters is not None:
             size += f" in {self.clusters} cluster{'' if self.clusters == 1 else 's'}"
@@ -193,7 +206,8 @@ def compare(
         adjusted = max(found.p_value, _adjusted(before, after, tried, names, seed))
     said = verdict(found.low, found.high, found.p_value if adjusted is None else adjusted, confidence)
     lost = _lost(before, after, names)
-    if lost and said == "better":
+    lost_before = _lost(after, before, names) if said == "worse" else 0
+    if (lost and said == "better") or lost_before:
         said = "not shown"
     return Comparison(
         difference=found.difference,
@@ -208,6 +222,7 @@ def compare(
         bounds=_bounds(before, after),
         lost=lost,
         bounded=limits is not None,
+        lost_before=lost_before,
     )
 
 
@@ -319,15 +334,41 @@ def _difference(
 def _adjusted(
     before: Evaluation, after: Evaluation, tried: Sequence[Evaluation], names: Sequence[str], seed: int
 ) -> float:
-    """The max-T p-value of `after`; where a candidate has no score, it counts as being like `before`."""
+    """The max-T p-value of `after`; where a candidate has no score, it counts as being like `before`.
+
+    Signs alone know nothing of rare large falls that were not seen, and an interval of 95% allows for them once, not
+    for each of many candidates. So a fall and a rise go in, as in the interval (`train.pseudo`), in a cluster each.
+    """
     kept = [position for position, score in enumerate(before.scores) if score is not None]
     baseline = _at(before.scores, kept)
-    rows = [
-        [old if (score := each.scores[position]) is None else score for position, old in zip(kept, baseline)]
-        for each in (after, *tried)
-    ]
-    clusters = [names[position] for position in kept] if names else None
-    return max_t(baseline, rows, clusters=clusters, seed=seed)[0]
+    clusters: list[Hashable] = [names[position] for position in kept] if names else list(range(len(kept)))
+    rows = []
+    every = list(tried) if any(each.scores == after.scores for each in tried) else [after, *tried]
+    for each in every:
+        row = [old if (score := each.scores[position]) is None else score for position, old in zip(kept, baseline)]
+        rows.append(row + _unseen(baseline, row, clusters, _limits(before, each), clustered=bool(names)))
+    found = max_t([*baseline, 0.0, 0.0], rows, clusters=[*clusters, *_UNSEEN], seed=seed)
+    return found[[each.scores for each in every].index(after.scores)]
+
+
+def _unseen(
+    old: Sequence[float],
+    new: Sequence[float],
+    clusters: Sequence[Hashable],
+    bounds: tuple[float, float] | None,
+    *,
+    clustered: bool,
+) -> list[float]:
+    """A fall and a rise that a candidate has not shown, as sums of a cluster; 0 each where none is added.
+
+    Examples that turn from the worst to the best score, or back, have nothing else to show: signs say it all.
+    """
+    differences = [b - a for a, b in zip(old, new)]
+    limits = known_limits(bounds, old, new)
+    if limits is None or not any(differences) or (not clustered and only_at(limits, old, new)):
+        return [0.0, 0.0]
+    means, sizes = cluster_means(differences, clusters)
+    return [each * len(old) / len(sizes) for each in pseudo_differences(means, limits[1] - limits[0])]
 
 
 def _detectable(
