@@ -63,8 +63,8 @@ class Comparison:
             that end.
         lost: on how many examples `after` lacks answers (with repeats, samples) that `before` has, if these are more
             than by chance; else 0. The verdict is then not ``"better"``, whatever the remaining examples say.
-        lost_before: the same the other way round, if the examples that are left say ``"worse"``; else 0. The verdict is not
-            ``"worse"`` then, as the missing answers may be the ones that would have been wrong.
+        lost_before: the same the other way round, if the examples that are left say ``"worse"``; else 0. The verdict is
+            not ``"worse"`` then, as the missing answers may be the ones that would have been wrong.
         bounded: whether the limits of the scores are known: the loss names its scale, or they are from 0 to 1.
     """
 
