@@ -11,6 +11,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import Variable, nn, use_models
+from textgrad_engine.errors import AuthenticationFailed
 from textgrad_engine.llm import Request, record, resolve
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 from textgrad_engine.train.calling import run_scored, run_together
@@ -219,3 +220,34 @@ def test_what_all_examples_set_alike_is_no_mixture(caplog: pytest.LogCaptureFixt
         tg.evaluate(Setting(), rows, nn.ExactMatch())
     said = [each.getMessage() for each in caplog.records if each.name == "textgrad_engine.nn.side_by_side"]
     assert [each.split(" is assigned")[0] for each in said] == ["ChatCompletion.seed"]
+
+
+@pytest.mark.parametrize("catches", [True, False])
+def test_a_refused_key_that_the_program_catches_is_told(catches: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """All of its answers would be wrong, and nothing would say why."""
+
+    class Careful(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.chat = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat."))
+
+        def forward(self, word: str) -> Any:
+            try:
+                return Variable(self.chat(word=word).data)
+            except Exception as error:
+                if not catches and isinstance(error, AuthenticationFailed):
+                    raise
+                return Variable("unknown")
+
+    def refuse(request: Request) -> str:
+        raise AuthenticationFailed(f"the key of {catches} is refused")
+
+    rows = [{"word": word, "target": word} for word in "abcd"]
+    with use_models(forward=FunctionModel(refuse)):
+        if catches:
+            assert tg.evaluate(Careful(), rows, nn.ExactMatch()).mean == 0.0
+        else:
+            with pytest.raises(AuthenticationFailed):
+                tg.evaluate(Careful(), rows, nn.ExactMatch())
+    said = [each.getMessage() for each in caplog.records if each.name == "textgrad_engine.train.calling"]
+    assert [f"the key of {catches} is refused; let" in each for each in said] == [True] * catches

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TypeAlias
 
-from textgrad_engine.errors import BudgetExceeded, Stopped
+from textgrad_engine.errors import AuthenticationFailed, BudgetExceeded, QuotaExhausted, Stopped
 from textgrad_engine.scoped import setting
 
 Ending: TypeAlias = BudgetExceeded | Stopped
@@ -18,11 +18,16 @@ class Met(list[Ending]):
 
     Args:
         ends: whether an ending is the block's matter, and not one of its code's own.
+
+    Attributes:
+        refusals: the keys that were refused and quotas that are spent, likewise: these end a run, unless its program
+            catches them.
     """
 
     def __init__(self, ends: Callable[[Ending], bool]) -> None:
         super().__init__()
         self.ends = ends
+        self.refusals: list[AuthenticationFailed | QuotaExhausted] = []
 
 
 MET: ContextVar[tuple[Met, ...]] = ContextVar("textgrad_engine_endings_met", default=())
@@ -52,3 +57,6 @@ def note_met(error: BaseException) -> None:
         for found in MET.get():
             if found.ends(error):
                 found.append(error)
+    elif isinstance(error, AuthenticationFailed | QuotaExhausted):
+        for found in MET.get():
+            found.refusals.append(error)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import logging
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
-from textgrad_engine.dispatch.endings import Ending
+from textgrad_engine.dispatch.endings import Ending, Met
 from textgrad_engine.errors import UNANSWERED, ScoreError, TextgradError
 from textgrad_engine.func.pmap import in_threads
 from textgrad_engine.llm.cachekey import sampling_apart
@@ -25,6 +27,8 @@ from textgrad_engine.train.waits import Look
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+_log = logging.getLogger("textgrad_engine.train.calling")
 
 
 class Ran(NamedTuple):
@@ -81,13 +85,15 @@ def run_on(name: str, program: Callable[..., Any], fields: Mapping[str, Any], sc
         score: the loss.
         wanted: the example's target.
     """
-    doing, met = "running the program", list[Ending]()
+    doing, met = "running the program", Met(lambda ending: False)
     try:
         with meeting_endings() as met:
             with sampling_apart(), numbering_places():
                 prediction = as_prediction(program(**fields))
             doing = "computing the loss"
             loss, parts = scored_by_parts(score, prediction, wanted, fields)
+        if met.refusals:
+            _tell_of_caught(str(met.refusals[0]))
         return Ran(prediction, loss, parts, met)
     except Exception as error:
         if not met or met[0] is error:  # else the program may have made an error of its own of that
@@ -97,6 +103,15 @@ def run_on(name: str, program: Callable[..., Any], fields: Mapping[str, Any], sc
                 error.add_note(f"while {doing} on example {name!r}")
             raise
     raise met[0].with_traceback(None)
+
+
+@functools.lru_cache(maxsize=16)  # once, as it is so for all examples
+def _tell_of_caught(error: str) -> None:
+    _log.warning(
+        "the program caught an error that no example will be without, and is scored by what it says instead: %s; let "
+        "errors.AuthenticationFailed and errors.QuotaExhausted through, and the run ends with it",
+        error,
+    )
 
 
 def scored_by_parts(
