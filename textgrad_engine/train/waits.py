@@ -115,12 +115,12 @@ def _known_of(program: Callable[..., Any]) -> bool | None:
 def _note_loop(loops: list[asyncio.AbstractEventLoop], frame: FrameType, event: str, found: Any) -> None:
     """Note the event loops that are run, as a function for `sys.setprofile`."""
     loop: object = None
-    if event == "call" and frame.f_code is _RUN_FOREVER:
+    if event == "call" and frame.f_code.co_name in _RUNS:  # of asyncio, or as nest_asyncio has them
         loop = frame.f_locals.get("self")
-    elif event == "c_call" and getattr(found, "__name__", "") in ("run_forever", "run_until_complete"):  # as uvloop's
+    elif event == "c_call" and getattr(found, "__name__", "") in _RUNS:  # as uvloop's
         loop = getattr(found, "__self__", None)
     if isinstance(loop, asyncio.AbstractEventLoop):
         loops.append(loop)
 
 
-_RUN_FOREVER = asyncio.BaseEventLoop.run_forever.__code__
+_RUNS = ("run_forever", "run_until_complete")
