@@ -513,3 +513,24 @@ def test_that_a_run_folder_keeps_nothing_is_said_once(
     refused = cli("compare", *options)
     assert refused.exit_code == 2
     assert "looks at the test split are counted there" in " ".join(refused.stderr.split())
+
+
+@pytest.mark.parametrize("by_option", [True, False])
+def test_empty_clusters_are_told_of_once(
+    cli: Any, task: Path, caplog: pytest.LogCaptureFixture, by_option: bool
+) -> None:
+    """The file is read for each prompt, and the option names a column as the config does."""
+    for split in ("train", "val", "test"):
+        path = task / f"{split}.jsonl"
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        some = [{**row, "thread": "" if split == "val" and n < 3 else str(n)} for n, row in enumerate(rows)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in some), encoding="utf-8")
+    config = task / "config.toml"
+    if not by_option:
+        text = config.read_text(encoding="utf-8")
+        config.write_text(text.replace("[data]", '[data]\nclusters = "thread"'), encoding="utf-8")
+    option = ("--clusters", "thread") if by_option else ()
+    told = cli("compare", task, "--prompt", "gifts.txt", "--prompt", "other.txt", *option)
+    assert told.exit_code == 0, told.stderr
+    [said] = [each.getMessage() for each in caplog.records if "is empty in 3 rows" in each.getMessage()]
+    assert ("--clusters" if by_option else "[data] clusters") in said

@@ -141,7 +141,8 @@ def check_columns(config: Config, dataset: Dataset) -> None:
             dataset.require(column, null=(column, keys) in nullable)
         except DataError as error:
             raise DataError(f"{error} ({_asked_by(config, *keys)})") from None
-    _tell_of_empty_clusters(config, dataset)
+    if (clusters := config.data.clusters) is not None:
+        tell_of_empty_clusters(dataset, clusters, _asked_by(config, "data", "clusters"))
     for column in (*required, *optional) if slots else ():
         for index, row in enumerate(dataset):
             if why := no_text(row.get(column)):
@@ -158,19 +159,29 @@ def check_columns(config: Config, dataset: Dataset) -> None:
             _check_targets(config, dataset, where, metric)
 
 
-def _tell_of_empty_clusters(config: Config, dataset: Dataset) -> None:
-    """Say that rows which name no cluster are one, as in tables of texts they are not null."""
-    column = config.data.clusters
-    empty = 0 if column is None else sum(not str(row[column]).strip() for row in dataset)
+def tell_of_empty_clusters(dataset: Dataset, column: str, asked_by: str) -> None:
+    """Say that rows which name no cluster are one, as in tables of texts they are not null.
+
+    Args:
+        dataset: the examples.
+        column: which names their clusters.
+        asked_by: what asks for it, in words.
+    """
+    empty = sum(not str(row[column]).strip() for row in dataset)
     if empty > 1:
-        _log.warning(
-            "%s: the column %r is empty in %d rows, which count as one cluster; give each that stands for itself a "
-            "value of its own (%s)",
-            dataset.path,
-            column,
-            empty,
-            _asked_by(config, "data", "clusters"),
-        )
+        _tell_once(str(dataset.path), column, empty, asked_by)
+
+
+@functools.lru_cache(maxsize=64)  # a command may read a file several times, as one of each prompt that it compares
+def _tell_once(file: str, column: str, empty: int, asked_by: str) -> None:
+    _log.warning(
+        "%s: the column %r is empty in %d rows, which count as one cluster; give each that stands for itself a "
+        "value of its own (%s)",
+        file,
+        column,
+        empty,
+        asked_by,
+    )
 
 
 def _check_parts(config: Config, dataset: Dataset) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.cli import build, run_data, runs
 from textgrad_engine.cli.config import Config
+from textgrad_engine.cli.config_data import tell_of_empty_clusters
 from textgrad_engine.cli.contracts import check_texts
 from textgrad_engine.cli.keeping import keeping
 from textgrad_engine.cli.models import check_prices, make_models
@@ -157,6 +158,7 @@ def checked(subject: Subject, asked: Asked) -> Task:
     clusters = asked.clusters
     if clusters is not None:
         dataset.require(clusters := composed(clusters))
+        tell_of_empty_clusters(dataset, clusters, "--clusters asks for it")
     elif config.data.clusters in dataset.columns:
         clusters = config.data.clusters
     by = None if asked.by is None else (composed(asked.by), values_of(dataset, composed(asked.by)))
