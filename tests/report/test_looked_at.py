@@ -103,3 +103,14 @@ def test_what_an_answer_lost_by_is_named() -> None:
     text = shown(after, None)
     assert text.count("lost by") == 2
     assert "    lost by    why: 2 of 5\n               not: It lies.\n" in text
+
+
+def test_each_output_of_several_is_shown_by_its_name() -> None:
+    """As JSON the first of them took all the room, with its line breaks as two characters each."""
+    said = {"transcript": "user: Hi.\nassistant: " + "Yes. " * 100, "summary": "Nothing was said.\nTwice."}
+    after = Evaluation(("a",), (0.5,), (said,), {})
+    lines = shown(after, Evaluation(("a",), (0.7,), ({"summary": ["x"], "transcript": "A\nB"},), {})).splitlines()
+    assert lines[6].startswith("    said       transcript: user: Hi. assistant: Yes. Yes. ")
+    assert "               summary: Nothing was said. Twice." in lines
+    assert '    before     summary: ["x"]' in lines
+    assert "               transcript: A B" in lines

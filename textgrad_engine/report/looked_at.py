@@ -133,13 +133,13 @@ def looked_at_in_words(
                 yield line_of(name, value)
         if (expected := expected_of(each.row, targets)) is not None:
             yield line_of("expected", expected)
-        yield line_of("said", each.why if each.after is None else each.said)
+        yield from _outputs("said", each.why if each.after is None else each.said)
         for number, (name, one, full) in enumerate(each.parts):
             yield line_of(
                 "" if number else "lost by", name if (one, full) == (0, 1) else f"{name}: {one:g} of {full:g}"
             )
         if each.before is not None and each.said_before != each.said:
-            yield line_of("before", each.said_before)
+            yield from _outputs("before", each.said_before)
     if len(found) > most:
         yield ""
         yield indented(f"and {count(len(found) - most)} more; --examples {len(found)} shows all.", 2, "dim")
@@ -151,12 +151,24 @@ def expected_of(row: Mapping[str, Any], targets: Sequence[str]) -> Any:
     return next(iter(there.values()), None) if len(targets) == 1 else there or None
 
 
+def _outputs(name: str, said: Any) -> Iterator[RenderableType]:
+    """What a program said; of several outputs each in a line of its own."""
+    outputs = (
+        [f"{output}: {_written(value)}" for output, value in said.items()] if isinstance(said, Mapping) else [said]
+    )
+    for number, output in enumerate(outputs or [said]):
+        yield line_of("" if number else name, output)
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(in_names(value), ensure_ascii=False, default=str)
+
+
 def line_of(name: str, value: Any) -> RenderableType:
     """A field of an example, cut where it is long."""
     from rich.cells import set_cell_size  # heavy, and wanted only when something is shown
 
-    text = value if isinstance(value, str) else json.dumps(in_names(value), ensure_ascii=False, default=str)
-    text = " ".join(text.split())
+    text = " ".join(_written(value).split())
     if len(text) > _SHOWN:
         text = f"{text[:_SHOWN]} […{len(text) - _SHOWN:,} more characters]"
     return hanging(f"    {set_cell_size(name, 10)} ", "", text)
