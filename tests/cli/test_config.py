@@ -950,6 +950,7 @@ def test_what_belongs_to_an_endpoint_or_a_model_does_not_go_to_another(tmp_path:
     [
         ({"base_url": "nowhere"}, "--base-url: base_url = 'nowhere' is no address such as"),
         ({"base_url": "http://a:b@c"}, "--base-url: base_url holds a key or password"),
+        ({"base_url": "http://:b@c"}, "--base-url: base_url holds a key or password"),
         ({"model": ""}, r".*config\.toml: \[models\] forward = '': .*\(as changed on the command line\)"),
     ],
 )

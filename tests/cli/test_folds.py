@@ -550,11 +550,12 @@ def test_while_one_goes_on_nobody_else_does(cli: Any, run: Path) -> None:
     for place in (run / "fold-2", run):  # between two of its runs, nobody holds one
         held = Lock(place)
         refused = cli("resume", run, "--budget-calls", 100_000)
-        shown = cli("show", run)
+        shown, document = cli("show", run), json.loads(cli("show", run, "--json").stdout)
         held.release()
         assert (refused.exit_code, f"{place}: process " in refused.stderr) == (2, True)
         assert "is at work on this run" in refused.stderr
         assert "It still goes on." in shown.stderr
+        assert (document["running"], document["way_on"]) == (True, None)
     assert (run / "shares.json").read_bytes() == shares
 
 

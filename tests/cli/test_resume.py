@@ -94,6 +94,7 @@ def test_killed_anywhere_it_ends_as_if_it_had_not_been(
         result = cli("resume", path)
         assert result.exit_code == 0, result.stderr
         assert f"Of {every:,} calls, {bought:,} had been paid for before" in result.stderr
+        assert "did not come up again" not in result.stderr
         assert timeless(path) == timeless(whole)
 
 
