@@ -15,6 +15,7 @@ import pytest
 
 from textgrad_engine.cli.comparing import Result, beside_the_first
 from textgrad_engine.errors import RunError
+from textgrad_engine.llm.money import money
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.testing import LoopbackServer
 from textgrad_engine.train import Evaluation, compare
@@ -240,7 +241,6 @@ def test_a_budget_is_that_of_all_together_and_what_was_bought_stays(cli: Any, ta
         assert ended.exit_code == 3
         assert server.requests == 60
         assert "the same command goes on from there" in ended.stderr
-        assert "budget" in ended.stderr
         assert "interrupted" not in ended.stderr
         said = " ".join(ended.stdout.split())
         assert "answers were lost" not in said
@@ -264,7 +264,14 @@ def test_the_cost_is_by_the_price_that_is_stated_now(cli: Any, task: Path) -> No
                 tokens = arm["program"]["input_tokens"] + arm["program"]["output_tokens"]
                 assert arm["program"]["dollars"] == pytest.approx(price * tokens / 1e6)
                 assert arm["usage"]["dollars"] == 0, "nothing is paid for twice"
-        assert "cost" in cli("compare", *priced).stdout
+        text = cli("compare", *priced).stdout
+        for number, arm in enumerate(document(cli, *priced)["arms"], 1):
+            of_thousand = money(1000 * arm["program"]["dollars"] / 40)
+            assert re.search(rf"^  {number}   .* {re.escape(of_thousand)}$", text, re.MULTILINE)
+        assert re.search(r"tokens +cost$", text, re.MULTILINE)
+        unknown = cli("compare", *options).stdout
+        assert re.search(r"tokens$", unknown, re.MULTILINE)
+        assert "$" not in unknown, "nobody knows what they cost"
         assert server.requests == 80
 
 

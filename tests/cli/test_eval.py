@@ -204,7 +204,7 @@ def test_a_score_below_the_least_has_an_exit_code_of_its_own(cli: Any, run: Path
     low = cli("eval", run, "--at-least", str(measured + 0.01))
     assert low.exit_code == 4
     assert f"the score {measured:.3f} is below --at-least" in low.stderr
-    assert "score" in low.stdout
+    assert f"  score   {measured:.3f} [" in low.stdout
     assert cli("eval", run, "--at-least", str(measured)).exit_code == 0
     assert json.loads(cli("eval", run, "--at-least", "1", "--json").stdout)["mean"] == measured
 

@@ -322,6 +322,7 @@ def test_chats_that_cannot_be_used_are_told_by_their_line(init: Init) -> None:
     differ = [chat(0), chat(1), chat(2, system="Be brief.")]
     kept = [{**chat(n), "target": "x"} for n in range(3)]
     nothing = [chat(0), {"messages": [{"role": "assistant", "content": "Hello!"}]}]
+    empty = [chat(0), {"messages": [*chat(1)["messages"][:2], {"role": "assistant", "content": " "}]}]
     for rows, line, why in (
         (ends, 2, "the chat ends with a message of the user; the last answer of a chat is taken for the right one"),
         (tools, 2, "holds a conversation whose message 4 stands before the answer to the call 'c1'"),
@@ -341,6 +342,7 @@ def test_chats_that_cannot_be_used_are_told_by_their_line(init: Init) -> None:
         (differ, 3, "has another system message than the first row, and one prompt is trained: name it by --prompt"),
         (kept, 1, "column 'messages' holds a conversation that ends with an answer"),
         (nothing, 2, "the chat has an answer to nothing"),
+        (empty, 2, "the chat ends with an answer without text"),
         ([chat(0), {"messages": []}], 2, "column 'messages' holds no chat in this row: a list with one message"),
         (
             [{"said": [{"from": "human", "value": "a"}, {"text": "b"}]}] * 3,

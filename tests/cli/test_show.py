@@ -49,11 +49,12 @@ def test_a_folder_that_is_no_run(cli: Any, tmp_path: Path) -> None:
 
 
 def test_the_report_is_the_one_that_was_printed(cli: Any, trained: tuple[Path, Any]) -> None:
-    """Character by character."""
+    """Character by character; nothing goes on with a run that is finished."""
     path, printed = trained
     result = cli("show", path)
     assert result.exit_code == 0
     assert result.stdout == printed.stdout
+    assert result.stderr == ""
 
 
 def test_json_is_that_of_train(cli: Any, trained: tuple[Path, Any]) -> None:

@@ -88,6 +88,7 @@ def test_where_folds_are_better_the_final_prompt_is_named_with_what_is_known_of_
     assert "no example tests it" in said
     assert "from about 16 of them each, gained +1.000 on the mean" in said
     assert "in 3 of 3 folds" in said
+    assert "The verdict is about the mean of these prompts." in said
     assert folds_as_json(folds)["use"] == "final"
 
 
