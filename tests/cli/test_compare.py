@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -179,9 +180,12 @@ def test_a_check_does_not_pass_where_answers_or_a_floor_are_missed(cli: Any, tas
         (("--prompt", "nothere.txt"), "--prompt nothere.txt: nothere.txt: there is no such file"),
         (
             ("--prompt", "gifts.txt", "--prompt", "gifts.txt"),
-            "--prompt gifts.txt is the same text, so there is",
+            "--prompt gifts.txt is named twice, so there is",
         ),
-        (("--prompt", "same.txt"), "--prompt same.txt: the prompt of small is the same text"),
+        (
+            ("--prompt", "same.txt"),
+            "--prompt same.txt: the prompt of small is the same, so there is nothing to compare; leave one",
+        ),
         (("--model", "own:billing", "--model", "own:billing"), "--model own:billing is named twice"),
         (("--prompt", "small"), "--prompt small: this folder is no run; name a file that holds a prompt, or a run"),
         (
@@ -202,6 +206,63 @@ def test_what_cannot_be_compared_is_told_before_anything_is_asked(
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
     assert not result.stdout
+
+
+def test_a_prompt_that_was_not_changed_is_no_worse_and_is_not_asked(cli: Any, task: Path) -> None:
+    """A check of a pull request goes over all prompts, and most of them are as they were."""
+    own = tomllib.loads((task / "config.toml").read_text(encoding="utf-8"))["program"]["system"]
+    (task.parent / "same.txt").write_text(own, encoding="utf-8")
+    found = cli("compare", "small", "--prompt", "same.txt", "--not-worse")
+    assert found.exit_code == 0
+    assert "--prompt same.txt: the prompt of small is the same, so there is nothing to compare" in found.stderr
+    document = json.loads(cli("compare", task, "--prompt", "same.txt", "--not-worse", "--json").stdout)
+    assert (document["status"], [arm["usage"] for arm in document["arms"]]) == ("finished", [None])
+    both = cli("compare", task, "--prompt", "same.txt", "--prompt", "gifts.txt", "--not-worse", "--json")
+    assert "same.txt" in both.stderr
+    assert [arm["prompt"] for arm in json.loads(both.stdout)["arms"]] == ["config", "in gifts.txt"]
+    assert cli("compare", task, "--prompt", "same.txt").exit_code == 2
+
+
+def test_another_config_is_run_with_its_own_settings(cli: Any, task: Path) -> None:
+    """As of a branch, where the user message has changed, or the temperature."""
+    branch = task.parent / "branch"
+    shutil.copytree(task, branch)
+    config = (branch / "config.toml").read_text(encoding="utf-8")
+    same = cli("compare", "small", "--config", "branch")
+    assert same.exit_code == 2
+    assert "--config branch: the prompt of small is the same, so there is nothing to compare" in same.stderr
+    assert cli("compare", task, "--config", "branch", "--not-worse").exit_code == 0
+    (branch / "config.toml").write_text(config.replace("{ticket}", "Ticket: {ticket}"), encoding="utf-8")
+    found = cli("compare", task, "--config", "branch", "--prompt", "gifts.txt")
+    assert found.exit_code == 0
+    assert "  2  prompt in gifts.txt\n" in found.stdout
+    assert "  3  the prompt of branch\n" in found.stdout
+    kept = json.loads(cli("compare", task, "--config", "branch", "--json").stdout)
+    assert kept["arms"][1]["program"]["input_tokens"] > kept["arms"][0]["program"]["input_tokens"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('"exact_match"', '"json_match"'), "--config branch: its [metric] is not that of small, so scores cannot be compared"),
+        (None, "--config gone: there is no config"),
+        ("rows", "--config branch: its examples in"),
+    ],
+)
+def test_a_config_of_something_else_is_refused(cli: Any, task: Path, change: Any, message: str) -> None:
+    """Its scores would say nothing about these."""
+    branch = task.parent / "branch"
+    shutil.copytree(task, branch)
+    if isinstance(change, tuple):
+        config = (branch / "config.toml").read_text(encoding="utf-8")
+        assert change[0] in config
+        (branch / "config.toml").write_text(config.replace(*change), encoding="utf-8")
+    if change == "rows":
+        lines = (branch / "val.jsonl").read_text(encoding="utf-8").splitlines()
+        (branch / "val.jsonl").write_text("\n".join(lines[1:]), encoding="utf-8")
+    result = cli("compare", "small", "--config", "branch" if change else "gone")
+    assert result.exit_code == 2
+    assert message in result.stderr
 
 
 def test_models_that_would_judge_themselves_are_refused(cli: Any, task: Path) -> None:

@@ -37,7 +37,7 @@ from textgrad_engine.cli.output import (
 )
 from textgrad_engine.cli.spending import ModelOptions, limits_of
 from textgrad_engine.cli.subject import prompt_of_config, prompt_of_run
-from textgrad_engine.errors import BudgetExceeded
+from textgrad_engine.errors import BudgetExceeded, RunError
 from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.report.terminal import complain
 
@@ -60,6 +60,16 @@ def compare(
             metavar="FILE",
             help="Another prompt: a file, or a run folder for its best prompt; once for each. If there are several "
             "texts, NAME=FILE is a prompt with one text replaced.",
+        ),
+    ] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--config",
+            metavar="CONFIG",
+            help="Another config: its prompt, with its own program and settings, on the same examples by the same "
+            "metric; once for each.",
+            autocompletion=completion.runs_and_configs,
         ),
     ] = None,
     model: Annotated[
@@ -85,7 +95,8 @@ def compare(
         typer.Option(
             "--not-worse",
             help="End with exit code 4 where another one is shown to be worse than the first, more of its answers are "
-            "missing, or it does not reach a floor of the config: a check of a change, the first being as before it.",
+            "missing, or it does not reach a floor of the config: a check of a change, the first being as before it. "
+            "Whatever is the same as the first is not worse, and not asked.",
         ),
     ] = False,
     repeats: Repeats = 1,
@@ -116,10 +127,18 @@ def compare(
     asked = Asked(data=data, repeats=repeats, clusters=clusters, options=said)
     with checking():
         subject = prompt_of_config(run) or prompt_of_run(run, data, "best")
-        arms = arms_of(subject, asked, prompt or [], model or [])
+        arms, same = arms_of(subject, asked, prompt or [], model or [], config or [])
+        if same and not not_worse:
+            raise RunError(f"{same[0]}; leave one of them out")
         answers = open_cache(None) if cache else None
         if arms[0].task.unkept:
             complain(f"{arms[0].task.unkept}{'' if cache else '; if it is ended early, it begins anew'}")
+    for each in same:
+        complain(each)
+    if len(arms) == 1:  # nothing was changed, so there is nothing to ask
+        if as_json:
+            write_json(as_document(arms, []))
+        return
     every = list(results(arms, limits_of(*limits), cache=answers, quiet=quiet or as_json))
     failed = [each for each in every if isinstance(each, Failure)]
     found = beside_the_first([each for each in every if isinstance(each, Result)])

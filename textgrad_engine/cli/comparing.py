@@ -12,7 +12,7 @@ from textgrad_engine.cli.evaluating import Asked, Done, Task, carried_out, check
 from textgrad_engine.cli.evaluation_words import shared
 from textgrad_engine.cli.prompt_files import trained_texts
 from textgrad_engine.cli.settings import Budget
-from textgrad_engine.cli.subject import Subject, prompt_of_run, with_files
+from textgrad_engine.cli.subject import Subject, prompt_of_config, prompt_of_run, with_files
 from textgrad_engine.data.names import suggest
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Cache, budget
@@ -35,6 +35,7 @@ class Arm:
         worked: what of its examples the run worked with that found the prompt, in words; "" where that is nothing, and
             where no run did.
         run: the folder of the run that found the prompt; None where no run did.
+        config: the config that it is of, if that is another one than the first arm's; else "".
     """
 
     number: int
@@ -42,6 +43,7 @@ class Arm:
     task: Task
     worked: str = ""
     run: Path | None = None
+    config: str = ""
 
     @property
     def texts(self) -> dict[str, str]:
@@ -83,47 +85,88 @@ class Failure:
     error: Exception
 
 
-def arms_of(subject: Subject, asked: Asked, prompts: Sequence[str], models: Sequence[str]) -> list[Arm]:
+def arms_of(
+    subject: Subject, asked: Asked, prompts: Sequence[str], models: Sequence[str], configs: Sequence[str] = ()
+) -> tuple[list[Arm], list[str]]:
     """The arms, all of them checked before a model is asked: each prompt with each model, the subject's own first.
+
+    Those that would ask the same as one before are left out, and told.
 
     Args:
         subject: has the first prompt.
         asked: what the command line asks for, but for the models.
         prompts: files, or run folders of which the best prompt counts.
         models: what does every role, in the place of the config's; none for what the config names.
+        configs: other configs, whose prompts are run with their own programs and settings.
+
+    Returns:
+        The arms; and in words, with the option that named each, what is left out.
 
     Raises:
-        TextgradError: something cannot be used, two arms are the same, or there is one alone.
+        TextgradError: something cannot be used, or nothing but the subject's own prompt is named.
     """
     if len(models) > 1 and asked.options.judge is None and is_judged(subject):
         raise RunError(
             f"--model {models[1]}: each of {len(models)} models would give marks to its own answers, as [metric] asks "
             "a judge, and they could not be compared; name one judge for all of them with --judge NAME"
         )
-    named: list[tuple[dict[str, str], str | None, str]] = []
-    arms: list[Arm] = []
-    each_prompt = [(own, *((subject, subject.run) if own is None else _with(subject, own))) for own in (None, *prompts)]
-    for (own, other, run), model in itertools.product(each_prompt, models or (None,)):
-        task = checked(other, replace(asked, options=replace(asked.options, model=model)))
-        arm = Arm(
-            len(arms) + 1,
-            task.config.models.roles()["forward"],
-            task,
-            _worked(run, task),
-            None if run is None else run.path,
-        )
-        for texts, with_model, called in named:
-            if texts == arm.texts and with_model == model:
-                what = f"--prompt {own}: {called} is the same text" if own else f"--model {model} is named twice"
-                raise RunError(f"{what}, so there is nothing to compare; leave one of them out")
-        named.append((arm.texts, model, f"--prompt {own}" if own else f"the prompt of {subject.path}"))
-        arms.append(arm)
-    if len(arms) < 2:
+    if not prompts and not configs and len(models) < 2:
         raise RunError(
             f"{subject.path}: one prompt with one model is nothing to compare; name others, such as --prompt mine.txt "
             "or --model A --model B"
         )
-    return arms
+    each_prompt = [
+        (f"the prompt of {subject.path}", "", subject, subject.run),
+        *((f"--prompt {own}", "", *_with(subject, own)) for own in prompts),
+        *((f"--config {own}", own, _of_config(subject, own), None) for own in configs),
+    ]
+    arms: list[tuple[str, Arm]] = []
+    same: list[str] = []
+    for (named, config, other, run), model in itertools.product(each_prompt, models or (None,)):
+        task = checked(other, replace(asked, options=replace(asked.options, model=model)))
+        forward = task.config.models.roles()["forward"]
+        found = None if run is None else run.path
+        arm = Arm(len(arms) + 1, forward, task, _worked(run, task), found, config)
+        if arms and task.about["digest"] != arms[0][1].task.about["digest"]:
+            raise RunError(
+                f"{named}: its examples in {task.about['data']} are not those of {subject.path}, so scores on them "
+                "cannot be compared; name one file for both with --data FILE"
+            )
+        if twin := next((each for each, before in arms if _asks_the_same(before, arm)), ""):
+            twice = f"--model {model}" if models.count(model or "") > 1 else named
+            what = f"{twice} is named twice" if twin == named else f"{named}: {twin} is the same"
+            same.append(f"{what}, so there is nothing to compare")
+            continue
+        arms.append((named, arm))
+    return [arm for _, arm in arms], same
+
+
+def _asks_the_same(before: Arm, arm: Arm) -> bool:
+    """Whether two arms ask their models the same; of classes in two configs nobody knows it."""
+    one, two = before.task.config, arm.task.config
+    if before.config != arm.config and (one.program.class_ or two.program.class_):
+        return False
+    but_texts = {"system", "system_file"}
+    alike = one.program.model_dump(exclude=but_texts) == two.program.model_dump(exclude=but_texts)
+    return alike and before.texts == arm.texts and one.models == two.models
+
+
+def _of_config(subject: Subject, given: str) -> Subject:
+    """The prompt of another config, which the subject's guards and seed count for, too.
+
+    Raises:
+        RunError: there is none, or its scores would be of another metric or other right answers.
+    """
+    if (found := prompt_of_config(Path(given))) is None:
+        raise RunError(f"--config {given}: there is no config; a run folder is named by --prompt, for its best prompt")
+    own = subject.config
+    for table, one, two in (
+        ("[metric]", own.metric, found.config.metric),
+        ("[data] target", own.data.target, found.config.data.target),
+    ):
+        if one != two:
+            raise RunError(f"--config {given}: its {table} is not that of {subject.path}, so scores cannot be compared")
+    return replace(found, config=found.config.model_copy(update={"guards": own.guards, "seed": own.seed}))
 
 
 def results(arms: Sequence[Arm], limits: Budget, *, cache: Cache | None, quiet: bool) -> Iterator[Result | Failure]:

@@ -99,7 +99,7 @@ def as_document(arms: Sequence[Arm], found: Sequence[Result], failed: Sequence[F
     subject = arms[0].task.subject
     done: dict[int, Result | Failure] = {each.arm.number: each for each in found}
     done |= {each.arm.number: each for each in failed}
-    ended = "failed" if failed else found[-1].done.entry["status"]
+    ended = "failed" if failed else found[-1].done.entry["status"] if found else "finished"
     return {
         "config" if subject.run is None else "run": str(subject.path),
         "data": arms[0].task.about["data"],
@@ -111,7 +111,7 @@ def as_document(arms: Sequence[Arm], found: Sequence[Result], failed: Sequence[F
 
 def name_of(arm: Arm, arms: Sequence[Arm]) -> str:
     """What an arm is called: its prompt, and its model where there are several."""
-    prompt = called(arm.task.subject)
+    prompt = f"the prompt of {arm.config}" if arm.config else called(arm.task.subject)
     return prompt if len({each.model for each in arms}) == 1 else f"{prompt} with {arm.model}"
 
 
