@@ -92,6 +92,16 @@ def test_an_example_without_an_answer_is_named_by_its_line(init: Init, tmp_path:
     assert not Path("task").exists()
 
 
+def test_an_example_of_no_cluster_is_named_by_its_line(init: Init, tmp_path: Path) -> None:
+    """Of the table, not of a part that is cut from it."""
+    rows = [{"ticket": f"t{n}", "queue": "trust", "doc": None if n == 2 else str(n)} for n in range(4)]
+    Path("some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    done = invoke("init", "task", "--data", "some.jsonl", "--target", "queue", "--clusters", "doc")
+    assert done.exit_code == 2
+    assert "error: some.jsonl:3: " in done.stderr
+    assert not Path("task").exists()
+
+
 def test_the_table_is_asked_for_by_its_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who names the table in the place of the folder is shown the whole command."""
     monkeypatch.chdir(tmp_path)

@@ -209,6 +209,14 @@ def test_lists_and_objects_must_be_right_as_a_whole() -> None:
     assert invoke("eval", "task", "-q").exit_code == 0
 
 
+def test_a_list_may_be_missing_among_several_answers() -> None:
+    """Null is no value of another kind, and the model may answer it."""
+    rows = [{"mail": f"m{n}", "tags": None if n % 3 == 1 else ["a", "b"], "n": n} for n in range(9)]
+    done = init(rows, "--target", "tags", "--target", "n")
+    assert done.exit_code == 0, done.output
+    assert config()["program"]["response_format"]["properties"]["tags"]["type"] == ["array", "null"]
+
+
 def test_json_in_a_column_of_a_csv_is_read() -> None:
     """A cell holds no object, so whoever labels an extraction in a spreadsheet writes it as JSON."""
     rows = [{**row, "target": json.dumps(row["target"])} for row in objects(120)]

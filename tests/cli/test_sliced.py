@@ -190,7 +190,9 @@ def test_data_that_was_changed_is_not_taken_for_that_of_the_run(cli: Any, small:
     done = cli("show", tmp_path / "run", "--by", "queue")
     assert (done.exit_code, "these are not the test examples" in done.stderr) == (2, True)
     (folder / "test.jsonl").unlink()
-    assert "there is no such file" in cli("show", tmp_path / "run", "--by", "queue").stderr
+    gone = cli("show", tmp_path / "run", "--by", "queue").stderr
+    assert "there is no such file" in gone
+    assert "If the run folder was moved, put it back" in gone
 
 
 def test_a_run_without_result_or_config_says_what_to_do(cli: Any, run: Callable[[], Path]) -> None:
