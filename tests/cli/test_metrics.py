@@ -405,11 +405,13 @@ def test_a_field_behind_references_and_alternatives(mail: Callable[..., Path]) -
             "why": {"anyOf": [{"type": "object"}, {"type": "null"}]},
             "next": {"$ref": "#"},
             "all": {"type": "array", "items": {"$ref": "#/$defs/label"}},
+            "more": {"properties": {"name": {"type": "string"}}},
         },
         "$defs": {"label": {"type": "object", "properties": {"name": {"type": "string"}}}},
     }
     wrong = {'["label", "nam"]': "label has no such field.*did you mean 'name'", '["all", -1, "nam"]': "all.-1 has no"}
     right = ['["label", "name"]', '["why", "x", 2]', '["next", "next", "label"]', '["all", -1, "name"]']
+    right += ['["more", "name"]', '["more", 0]']
     for field in (*wrong, *right):
         folder = mail(('field = "why"', f"field = {field}"))
         (folder / "routing.json").write_text(json.dumps(form), encoding="utf-8")
