@@ -143,3 +143,11 @@ def test_a_column_that_is_nearly_called_id_is_told_of(name: str, other: str, is_
     """A spreadsheet writes it in capitals; shown to the model, it makes equal mails different ones."""
     rows = [{name: f"k{n}", other: n, "text": f"m{n}", "target": "ab"[n % 2]} for n in range(9)]
     assert (f"The model is shown the column {name!r}: called 'id' it" in said_of(rows)) == is_told
+
+
+@pytest.mark.parametrize(("other", "told"), [("4", False), ("5", True)])
+def test_answers_behind_their_reasoning_are_at_odds_by_what_is_compared(other: str, told: bool) -> None:
+    """Two ways of thinking may come to one answer."""
+    rows = [{"mail": "m0", "target": f"So it is.\n#### {n}"} for n in (4, 4)]
+    rows += [{"mail": "m0", "target": f"As I see it.\n#### {other}"}, {"mail": "m1", "target": "Easy.\n#### 7"}]
+    assert ("another answer" in said_of(rows)) == told
