@@ -289,6 +289,10 @@ def test_a_removal_has_feedback_examples_race_and_ablations(removal: TrainResult
     shown = render_step(found)
     assert shown.startswith("Step 1, patch, kept: better\n  race on 3 examples: ")
     assert "  - Be brief.\n  Edit 1.1: brevity hurts\n" in shown
+    assert "  + Be kind.\n  Edit 1.2: asked for\n" in shown
+    assert "never tried without" not in shown
+    untried = replace(found, edits=(replace(new, ablations=()),))
+    assert "It was never tried without this edit." in render_step(untried)
     assert "    t3: It is too brief.\n  Tried without in step 2, ablation: it is worse\n" in shown
     body = step_as_json(found)
     assert body["trial"]["race"]["gained"] == body["edits"][0]["ablations"][0]["race"]["gained"] == ["v1", "v2"]
