@@ -244,7 +244,7 @@ def test_another_config_is_run_with_its_own_settings(cli: Any, task: Path) -> No
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (('"exact_match"', '"json_match"'), "--config branch: its [metric] is not that of small, so scores cannot be compared"),
+        (('"exact_match"', '"json_match"'), "--config branch: its [metric] is not that of small, so scores cannot be"),
         (None, "--config gone: there is no config"),
         ("rows", "--config branch: its examples in"),
     ],
