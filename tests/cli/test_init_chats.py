@@ -191,6 +191,21 @@ def test_a_right_answer_may_be_a_message_of_its_own(init: Init) -> None:
     assert rows_made()[1]["completion"] == chat(1)["messages"][-1]["content"]
 
 
+@pytest.mark.parametrize("name", ["completion", "target"])
+def test_calls_that_are_a_message_of_their_own_are_compared_as_calls(init: Init, name: str) -> None:
+    """Each has an id that nobody can know, so as whole messages no answer could be right."""
+    rows = [{"prompt": chat(n)["messages"][:-1], name: [CALLS], "tools": TOOLS} for n in range(12)]
+    result = init(rows, "--target", name, "--model", "fake:model")
+    assert result.exit_code == 0, result.output
+    assert rows_made()[1]["prompt"] == rows[1]["prompt"][1:]
+    assert rows_made()[1]["target"] == [{"name": "order", "arguments": {}}]
+    assert "completion" not in rows_made()[1]
+    Path("task/fake.py").write_text(CALLER, encoding="utf-8")
+    ran = invoke("eval", "task", "--json")
+    assert ran.exit_code == 0, ran.output
+    assert json.loads(ran.stdout)["mean"] == 1.0
+
+
 @pytest.mark.parametrize("apart", [False, True])
 def test_chats_are_named_by_their_lines_in_the_table(init: Init, apart: bool) -> None:
     """However they are read, so that a report says where one is found; blank lines count, as editors count them."""

@@ -90,6 +90,36 @@ def answers_read(table: Dataset, targets: Sequence[str]) -> Dataset:
     return table
 
 
+def calls_joined(table: Dataset, targets: Sequence[str]) -> tuple[Dataset, Sequence[str]]:
+    """A table whose chats end with their right answers, where these are in a column of their own and call tools.
+
+    In that column each is a whole message, with an id of its own for each call, which no model could hit.
+
+    Returns:
+        The table, and the columns that hold the right answer; both as they were in any other case.
+
+    Example:
+        >>> call = {"id": "c1", "type": "function", "function": {"name": "order", "arguments": "{}"}}
+        >>> answer = {"role": "assistant", "tool_calls": [call]}
+        >>> table = Dataset([{"prompt": [{"role": "user", "content": "Two."}], "completion": [answer]}])
+        >>> joined, targets = calls_joined(table, ["completion"])
+        >>> [message["role"] for message in joined[0]["prompt"]], targets
+        (['user', 'assistant'], ['target'])
+    """
+    columns = [name for name in table.columns if all(is_conversation(row.get(name)) for row in table)]
+    if len(targets) != 1 or targets[0] not in columns or len(columns) != 2 or "target" in {*table.columns} - {*targets}:
+        return table, targets
+    (own,), (other,) = targets, [name for name in columns if name not in targets]
+    turns = [turns_of(row[own]) for row in table]
+    if any(len(said) != 1 or said[0].role != "assistant" for said in turns) or not any(said[0].calls for said in turns):
+        return table, targets
+    rows = [
+        {name: [*row[other], *row[own]] if name == other else value for name, value in row.items() if name != own}
+        for row in table
+    ]
+    return Dataset(rows, path=table.path, lines=table._lines), ["target"]
+
+
 def chats_in(table: Dataset, targets: Sequence[str], inputs: Sequence[str] = (), *, has_prompt: bool) -> Chats | None:
     """The chats of a table; None where not one column, and one alone, has them in all rows.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine.cli.init_answers import Answers
-from textgrad_engine.cli.init_chats import Chats, answers_read, chats_in, chats_read
+from textgrad_engine.cli.init_chats import Chats, answers_read, calls_joined, chats_in, chats_read
 from textgrad_engine.cli.init_columns import check_named, check_values, shown_columns
 from textgrad_engine.cli.init_images import image_columns
 from textgrad_engine.cli.init_targets import answers_of, in_one_column, objects_read
@@ -91,7 +91,8 @@ def task_of(
     """
     targets, inputs = list(map(composed, targets)), list(map(composed, inputs))
     clusters, notes = (None if name is None else composed(name) for name in (clusters, notes))
-    table = answers_read(chats_read(load(data)), targets)
+    table, targets = calls_joined(chats_read(load(data)), targets)
+    table = answers_read(table, targets)
     if (chats := chats_in(table, targets, inputs, has_prompt=has_prompt)) is not None:
         table, inputs = chats.table, inputs or [chats.column]
     check_named(table, data, targets, inputs, clusters, notes)
