@@ -384,7 +384,7 @@ def test_the_budget_of_the_run_was_the_runs(cli: Any, run: Path) -> None:
     (run / "config.json").write_text(json.dumps(body), encoding="utf-8")
     result = cli("eval", run)
     assert result.exit_code == 0, result.output
-    assert "its [budget] is for train, and does not hold here" in " ".join(cli("eval", "--help").stdout.split())
+    assert "Its [budget] is for train, and does not hold here" in " ".join(cli("eval", "--help").stdout.split())
 
 
 def test_a_spent_budget_scores_what_was_answered(cli: Any, run: Path) -> None:

@@ -73,7 +73,9 @@ def test_what_is_wrong_with_the_data_stands_on_stderr_once(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Python writes the log there where nobody has set it up, so each warning came twice; without it, it stays."""
-    monkeypatch.setattr(logging.getLogger("textgrad_engine.train.splits"), "propagate", False)  # pytest has set it up
+    log = logging.getLogger("textgrad_engine.train.splits")
+    monkeypatch.setattr(log, "propagate", False)  # pytest has set it up
+    monkeypatch.setattr(log, "handlers", [])  # as commands have, that other tests ran
     program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
     rows = [{"id": f"{word}{n}", "word": word, "target": word} for n in range(2) for word in ("ant", "bee")]
     for callbacks in ([Progress()], [], [Lines(lambda line: None)]):

@@ -18,12 +18,11 @@ from textgrad_engine.errors import (
     ContentFiltered,
     DataError,
     ModelError,
-    Stopped,
     TruncatedResponse,
 )
 from textgrad_engine.llm import Request
 from textgrad_engine.llm.budget import DEFAULT_MAX_TOKENS
-from textgrad_engine.llm.stop import check_stop
+from textgrad_engine.llm.stop import stops_around
 from textgrad_engine.optim import TGD, ParetoSearch, PatchSearch
 from textgrad_engine.train import Trainer
 from textgrad_engine.train.estimate import estimate
@@ -729,11 +728,7 @@ def test_answers_in_flight_at_an_interrupt_are_kept_and_counted(world: Any, rows
         while len(here.model.requests) < 4:  # the validation example and all of the minibatch
             await asyncio.sleep(0)
         signal.pthread_kill(main, signal.SIGINT)
-        while True:
-            try:
-                check_stop()
-            except Stopped:
-                return
+        while not any(stop.is_set for stop in stops_around()):
             await asyncio.sleep(0)
 
     here.before = lambda request: hold() if request.messages[-1].text == "cat" else None
