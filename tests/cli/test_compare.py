@@ -64,6 +64,8 @@ class Sorter(nn.Module):
         return self.chat(ticket=ticket)
 """
 
+FORM = '{"type": "object", "properties": {"queue": {"type": "string"}}, "required": ["queue"]}'
+
 
 @pytest.fixture
 def task(small: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -263,6 +265,93 @@ def test_a_config_of_something_else_is_refused(cli: Any, task: Path, change: Any
     result = cli("compare", "small", "--config", "branch" if change else "gone")
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def edit(folder: Path, *changes: tuple[str, str]) -> None:
+    """Change the config in a folder."""
+    config = (folder / "config.toml").read_text(encoding="utf-8")
+    for old, new in changes:
+        assert old in config
+        config = config.replace(old, new)
+    (folder / "config.toml").write_text(config, encoding="utf-8")
+
+
+def names_a_form(folder: Path) -> None:
+    (folder / "form.json").write_text(FORM, encoding="utf-8")
+    edit(
+        folder,
+        ("[program]\n", '[program]\nresponse_format = "form.json"\n'),
+        ('"exact_match"', '"exact_match"\nfield = "queue"'),
+    )
+
+
+def names_tools(folder: Path) -> None:
+    (folder / "tools.py").write_text('def look_up(name: str) -> str:\n    """Look."""\n    return name\n', "utf-8")
+    edit(folder, ("[program]\n", '[program]\ntools = ["tools:look_up"]\n'))
+
+
+def names_a_model(folder: Path) -> None:
+    config = (folder / "config.toml").read_text(encoding="utf-8")
+    forward = re.search(r'^forward = "(.+)"$', config, re.MULTILINE)
+    assert forward is not None
+    edit(folder, (forward[1], "own:billing"))
+
+
+@pytest.mark.parametrize(
+    ("names", "file", "change"),
+    [
+        (names_a_form, "form.json", ('"string"', '"string", "description": "One word."')),
+        (names_tools, "tools.py", ("Look.", "Look up.")),
+        (names_a_model, "own.py", ('"billing"', '"account"')),
+    ],
+)
+def test_a_config_with_another_file_is_not_the_same(
+    cli: Any, task: Path, names: Callable[[Path], None], file: str, change: tuple[str, str]
+) -> None:
+    """Both name it alike, and a check that took them for one would pass without asking."""
+    names(task)
+    branch = Path(shutil.copytree(task, task.parent / "branch"))
+    text = (branch / file).read_text(encoding="utf-8")
+    assert change[0] in text
+    (branch / file).write_text(text.replace(*change), encoding="utf-8")
+    found = cli("compare", task, "--config", "branch", "--not-worse", "--json")
+    assert [arm["number"] for arm in json.loads(found.stdout)["arms"]] == [1, 2], found.stderr
+    assert "of 2 prompts" in cli("compare", task, "--config", "branch", "--quiet").stdout
+
+
+def test_another_config_is_scored_by_the_first_ones_code(cli: Any, task: Path) -> None:
+    """A score of another file would say nothing beside the first."""
+    (task / "score.py").write_text("def score(answer, target):\n    return float(answer == target)\n", "utf-8")
+    edit(task, ('name = "exact_match"', 'function = "score:score"\npurpose = "the queue"'))
+    branch = Path(shutil.copytree(task, task.parent / "branch"))
+    (branch / "score.py").write_text("def score(answer, target):\n    return 0.0\n", "utf-8")
+    edit(branch, ("{ticket}", "Ticket: {ticket}"))
+    first, other = document(cli, task, "--config", "branch")["arms"]
+    assert first["evaluation"]["mean"] > 0
+    assert other["evaluation"]["mean"] > 0
+
+
+def test_a_config_with_another_judge_is_refused(cli: Any, task: Path) -> None:
+    """Its marks mean nothing beside those of the first, also where its program's model gives them."""
+    edit(task, ('name = "exact_match"', 'name = "judge"\ninstructions = "Is it right?"'))
+    branch = Path(shutil.copytree(task, task.parent / "branch"))
+    names_a_model(branch)
+    result = cli("compare", task, "--config", "branch")
+    assert result.exit_code == 2
+    assert "name one judge for both with --judge NAME" in " ".join(result.stderr.split())
+
+
+def test_clusters_of_another_config_are_those_of_the_first(cli: Any, task: Path) -> None:
+    """Else their intervals could not stand beside each other, which was found out when all was paid for."""
+    for split in ("train", "val", "test"):
+        rows = [json.loads(line) for line in (task / f"{split}.jsonl").read_text("utf-8").splitlines()]
+        rows = [{**row, "day": str(n // 4), "week": str(n // 8)} for n, row in enumerate(rows)]
+        (task / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    branch = Path(shutil.copytree(task, task.parent / "branch"))
+    edit(task, ("[data]\n", '[data]\nclusters = "day"\n'))
+    edit(branch, ("[data]\n", '[data]\nclusters = "week"\n'), ("{ticket}", "Ticket: {ticket}"))
+    found = document(cli, task, "--config", "branch")
+    assert found["arms"][1]["comparison"]["clusters"] == 10
 
 
 def test_models_that_would_judge_themselves_are_refused(cli: Any, task: Path) -> None:

@@ -67,8 +67,8 @@ def compare(
         typer.Option(
             "--config",
             metavar="CONFIG",
-            help="Another config: its prompt, with its own program and settings, on the same examples by the same "
-            "metric; once for each.",
+            help="Another config: its prompt, with its own program and settings, on the same examples by the first "
+            "one's metric; once for each.",
             autocompletion=completion.runs_and_configs,
         ),
     ] = None,

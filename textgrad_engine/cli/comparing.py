@@ -6,13 +6,16 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from textgrad_engine.cli import run_data
+from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.evaluating import Asked, Done, Task, carried_out, checked, is_judged
 from textgrad_engine.cli.evaluation_words import shared
 from textgrad_engine.cli.prompt_files import trained_texts
 from textgrad_engine.cli.settings import Budget
 from textgrad_engine.cli.subject import Subject, prompt_of_config, prompt_of_run, with_files
+from textgrad_engine.cli.user_code import is_spec
 from textgrad_engine.data.names import suggest
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Cache, budget
@@ -124,6 +127,8 @@ def arms_of(
     same: list[str] = []
     for (named, config, other, run), model in itertools.product(each_prompt, models or (None,)):
         task = checked(other, replace(asked, options=replace(asked.options, model=model)))
+        if config:
+            task = _by_the_metric_of(arms[0][1].task, task, config)
         forward = task.config.models.roles()["forward"]
         found = None if run is None else run.path
         arm = Arm(len(arms) + 1, forward, task, _worked(run, task), found, config)
@@ -142,17 +147,60 @@ def arms_of(
 
 
 def _asks_the_same(before: Arm, arm: Arm) -> bool:
-    """Whether two arms ask their models the same; of classes in two configs nobody knows it."""
+    """Whether two arms ask their models the same; of code in the folders of two configs nobody knows it."""
     one, two = before.task.config, arm.task.config
-    if before.config != arm.config and (one.program.class_ or two.program.class_):
+    if one.folder.resolve() != two.folder.resolve() and (_names_code(one) or _names_code(two)):
         return False
-    but_texts = {"system", "system_file"}
-    alike = one.program.model_dump(exclude=but_texts) == two.program.model_dump(exclude=but_texts)
-    return alike and before.texts == arm.texts and one.models == two.models
+    return before.texts == arm.texts and one.models == two.models and _but_texts(one) == _but_texts(two)
+
+
+def _but_texts(config: Config) -> dict[str, Any]:
+    """What a config says of its program, the contents of files in the place of their names."""
+    said = config.program.model_dump(exclude={"system", "system_file"}) | config.files_read()
+    return {**said, "prompts": _own_words(config)}
+
+
+def _own_words(config: Config) -> dict[str, str]:
+    """The words of one's own that a config names for critic, judge and the form of answers, by the names of files."""
+    folder = None if config.prompts is None else config.file(config.prompts)
+    return {} if folder is None else {file.name: file.read_text(encoding="utf-8") for file in folder.glob("*.md")}
+
+
+def _names_code(config: Config) -> bool:
+    """Whether the program of a config, or a model, is code of the user's own."""
+    program, models = config.program, config.models
+    named = [program.class_, program.response_format, *(program.tools if isinstance(program.tools, list) else [])]
+    asked = [name for name in models.roles().values() if models.endpoint(name).base_url is None]
+    return any(isinstance(name, str) and is_spec(name) for name in [*named, *asked])
+
+
+def _by_the_metric_of(first: Task, task: Task, given: str) -> Task:
+    """The task of another config, scored by the code and the judge of the first one's folder.
+
+    Raises:
+        RunError: its marks would come from another judge.
+    """
+    task = replace(task, metric=first.metric)
+    if not is_judged(first.subject):
+        return task
+    if _judge_of(first.config) != _judge_of(task.config):
+        raise RunError(
+            f"--config {given}: its judge is not that of {first.subject.path}, so scores cannot be compared; name one "
+            "judge for both with --judge NAME"
+        )
+    return replace(task, models={**task.models, "judge": first.models.get("judge", first.models["forward"])})
+
+
+def _judge_of(config: Config) -> tuple[Any, ...]:
+    """Who gives the marks of a config: the name, the endpoint with its settings, and words of one's own."""
+    name = config.models.judge or config.models.forward
+    where = config.models.endpoint(name)
+    words = {file: text for file, text in _own_words(config).items() if file.startswith(("judge", "rubric"))}
+    return name, where.base_url, where.api, where.config, words
 
 
 def _of_config(subject: Subject, given: str) -> Subject:
-    """The prompt of another config, which the subject's guards and seed count for, too.
+    """The prompt of another config, for which the subject's guards, seed and clusters count, too.
 
     Raises:
         RunError: there is none, or its scores would be of another metric or other right answers.
@@ -166,7 +214,9 @@ def _of_config(subject: Subject, given: str) -> Subject:
     ):
         if one != two:
             raise RunError(f"--config {given}: its {table} is not that of {subject.path}, so scores cannot be compared")
-    return replace(found, config=found.config.model_copy(update={"guards": own.guards, "seed": own.seed}))
+    data = found.config.data.model_copy(update={"clusters": own.data.clusters})
+    shared = {"data": data, "guards": own.guards, "seed": own.seed}
+    return replace(found, config=found.config.model_copy(update=shared))
 
 
 def results(arms: Sequence[Arm], limits: Budget, *, cache: Cache | None, quiet: bool) -> Iterator[Result | Failure]:
@@ -254,6 +304,7 @@ def _with(subject: Subject, given: str) -> tuple[Subject, Run | None]:
 
 def size_of(arms: Sequence[Arm]) -> str:
     """How much there is to compare, in words."""
-    prompts, models = len({tuple(arm.texts.items()) for arm in arms}), len({arm.model for arm in arms})
+    prompts = len({(arm.config, *arm.texts.items()) for arm in arms})
+    models = len({arm.model for arm in arms})
     found = [plural(prompts, "prompt")] if prompts > 1 or models == 1 else []
     return " with ".join([*found, *([plural(models, "model")] if models > 1 else [])])
