@@ -123,8 +123,8 @@ def test_the_table_says_who_is_who_and_how_it_was_judged(cli: Any, task: Path) -
     for number, name in enumerate(("the config's prompt", "prompt in gifts.txt", "prompt in other.txt"), 1):
         assert re.search(rf"^  {number}   0\.\d+ \[", result.stdout, re.MULTILINE)
         assert re.search(rf"^  {number}  {name}$", result.stdout, re.MULTILINE)
-    assert "The verdicts allow for 2 comparisons (max-T)" in said
-    assert "Whichever is taken for its score is flattered by that score" in said
+    assert "The verdicts allow for 2 comparisons (max-T): if none differs from the first, luck" in said
+    assert "If you choose one of these by its score, that score flatters it." in said
     two = cli("compare", task, "--prompt", "gifts.txt")
     assert "max-T" not in two.stdout
 
@@ -165,7 +165,7 @@ def test_a_check_does_not_pass_where_answers_or_a_floor_are_missed(cli: Any, tas
     (task / "own.py").write_text(OWN_MODEL + MUTE, encoding="utf-8")
     lost = cli("compare", task, "--model", "own:account", "--model", "own:mute", "--not-worse")
     assert lost.exit_code == 4
-    said = r"own:mute: on \d+ examples answers are missing that the config's prompt with own:account had, which is rare"
+    said = r"own:mute: \d+ examples lack an answer that the config's prompt with own:account had, which is rare"
     assert re.search(said, lost.stderr)
     with (task / "config.toml").open("a", encoding="utf-8") as file:
         file.write("\n[guards]\nfloors.queue = { account = 0.5 }\n")

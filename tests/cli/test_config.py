@@ -214,7 +214,7 @@ PROBLEMS = {
     ),
     "notes that are shown": (
         change('target = "queue"', 'target = "queue"\nnotes = "ticket"'),
-        r":\d+: \[program\] user shows the model \{ticket\}, and that is what people noted, by \[data\] notes",
+        r":\d+: \[program\] user shows the model \{ticket\}, people's notes \(\[data\] notes\); take it out",
     ),
     "notes that nobody reads": (
         change('target = "queue"', 'target = "queue"\nnotes = "why"')

@@ -35,7 +35,7 @@ def test_wrong_labels_are_found(cli: Any, folder: Path) -> None:
     found = json.loads(cli("show", run, "--doubtful", "100", "--json").stdout)
     named = {each["id"] for each in found["examples"]}
     assert named >= WRONG["val"].keys()
-    assert f"--doubtful {found['doubtful']} with `show` prints them" in told
+    assert f"`show --doubtful {found['doubtful']}` prints them." in told
     first = found["examples"][0]
     assert first["id"] in WRONG["val"]
     assert first["expected"] == WRONG["val"][first["id"]] != first["said"]

@@ -657,7 +657,7 @@ def test_what_the_endpoint_lost_can_be_asked_for_alone(cli: Any, run: Path, loss
     assert json.loads(second.stdout)["unanswered"] == 10
     other = cli("eval", run, "--model", "lossy:model", "--seed-prompt", "--missing")
     assert other.exit_code == 2
-    assert "no eval of the same prompt, examples and models that came to its end lacks answers" in " ".join(
+    assert "no finished eval of the same prompt, examples and models lacks answers; leave out --missing" in " ".join(
         other.stderr.split()
     )
     lossy.lost, lossy.asked = 0, []
@@ -730,7 +730,7 @@ def test_a_verdict_by_scores_without_known_ends_says_what_it_cannot_allow_for(
         result[name] |= {"scale": None, "scores": [5 * each for each in result[name]["scores"]]}
     (run / "result.json").write_text(json.dumps(result), encoding="utf-8")
     said = " ".join(cli("eval", run, "--seed-prompt").stdout.split())
-    assert "How far apart scores can be is not known, so rare large changes" in said
+    assert "The scale of the scores is not known, so rare large changes" in said
 
 
 def test_a_config_has_nothing_missing(cli: Any, small: Any) -> None:
@@ -799,7 +799,7 @@ def test_answers_that_are_missing_are_worse_where_chance_loses_fewer(cli: Any, r
     with LoopbackServer(TicketsModel(seed=0), faults=lambda n: Fault(400) if n % 4 == 0 else None) as server:
         result = cli("eval", run, "--model", "tickets", "--base-url", server.base_url, "--not-worse")
     assert result.exit_code == 4
-    lost = r"on \d+ examples answers are missing that the best prompt had in the run, which is rare by chance \(5%\)"
+    lost = r"\d+ examples lack an answer that the best prompt had in the run, which is rare by chance \(5%\)"
     assert re.search(lost, result.stderr)
 
 

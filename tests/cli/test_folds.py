@@ -158,8 +158,8 @@ def test_fifty_examples_show_what_fifteen_do_not(cli: Any, home: Path) -> None:
     assert done.stderr.count("validate, too") == 2  # once of the folds, and once of the last run, which nothing tests
     assert "The prompt to use: runs/a/final/best_prompt.txt" in done.stdout
     said = " ".join(done.stdout.split())
-    assert "It is trained on all 50 examples, and no example tests it. What speaks for it: the folds' prompts" in said
-    assert "from about 40 of them each, gained +0." in said
+    assert "It was trained on all 50 examples, so none tests it. But the folds' prompts, each made in the same" in said
+    assert "way from about 40 of them, gained +0." in said
     assert "The prompt to use is in runs/a/final/best_prompt.txt" in done.stderr
     assert (home / "runs/a/final/best_prompt.txt").is_file()
     shown = cli("show", "runs/a")
@@ -204,8 +204,8 @@ def test_a_budget_below_what_is_on_record_is_told_before_anything(cli: Any, home
     """Nothing can be bought with it."""
     used = json.loads(cli("show", "runs/cut", "--json").stdout)["total"]["calls"]
     told = " ".join(cli("resume", "runs/cut", "--budget-calls", used - 1).stderr.split())
-    assert f"has room for {used - 1} calls, and {used} calls are on record, which count in it: nothing new" in told
-    assert "are on record, which count" not in cli("resume", "runs/cut", "--budget-calls", used + 1).stderr
+    assert f"has room for {used - 1} calls, but the {used} calls on record count in it: nothing new" in told
+    assert "on record count in it" not in cli("resume", "runs/cut", "--budget-calls", used + 1).stderr
 
 
 def test_the_budget_that_is_said_to_do_is_that_of_all_runs(
@@ -234,7 +234,7 @@ def test_what_an_error_ended_is_not_shown_as_the_whole(cli: Any, home: Path, cut
     assert "`textgrad-engine resume runs/cut` goes on with it" in " ".join(cut.stderr.split())
     shown = cli("show", "runs/cut")
     assert shown.exit_code == 1
-    assert "3 folds of 24 examples; it did not come to its end" in shown.stdout
+    assert "3 folds of 24 examples; it did not finish" in shown.stdout
     assert "on 2 of 3 folds" in shown.stdout
     assert "Without a result so far, and not counted here: fold-3, final." in shown.stdout
     assert "`textgrad-engine resume runs/cut` goes on with it." in shown.stderr  # no larger budget is needed
@@ -360,7 +360,7 @@ def test_two_of_them_are_paired_on_all_examples(cli: Any, home: Path, whole: str
     shown = cli("diff", whole, "runs/b")
     assert "B  runs/b: 2 folds of 50 examples; a control: the optimizer got no feedback" in shown.stdout
     said = " ".join(shown.stdout.split())
-    assert "A and B are cross-validations: tested were the folds' prompts" in said
+    assert "A and B are cross-validations: the folds' prompts were tested, each on" in said
     assert "folds 3 2" in said
     both = json.loads(cli("diff", whole, "runs/b", "--json").stdout)
     (pairing,) = both["pairings"]
@@ -405,7 +405,7 @@ def test_no_prompt_is_called_better_that_was_not_shown_to_be(cli: Any, home: Pat
     said = " ".join(done.stdout.split())
     assert "no difference shown" in said
     assert "Which prompt to use is open, as these examples do not tell" in said
-    assert "who has to be sure keeps the seed prompt, or collects more: some" in said
+    assert "if you have to be sure, keep the seed prompt, or collect more examples: some" in said
     assert "The prompt to use is in" not in done.stderr
     assert json.loads(cli("show", "runs/a", "--json").stdout)["use"] is None
     assert "Which prompt to use is open" in cli("report", "runs/a", "--out", "-").stdout
@@ -434,7 +434,7 @@ def test_what_was_killed_is_not_called_finished(cli: Any, run: Path) -> None:
     """`show` ends with 1, names the run and what goes on with all of them, and counts the folds that were tested."""
     shown = cli("show", run)
     assert shown.exit_code == 1
-    assert "runs/killed: 2 folds of 24 examples; it did not come to its end" in shown.stdout
+    assert "runs/killed: 2 folds of 24 examples; it did not finish" in shown.stdout
     assert "on 1 of 2 folds" in " ".join(shown.stdout.split())
     assert "Without a result so far, and not counted here: fold-2, final." in shown.stdout
     assert f"`textgrad-engine resume {run}` goes on with it" in shown.stderr
@@ -624,8 +624,8 @@ def test_examples_that_other_runs_have_tested_on_are_told(cli: Any, few: Path) -
     cli("eval", "runs/" + few.name + "-1")
     third = cli("train", few, "--optimizer", "PatchSearch")
     said = " ".join(third.stdout.split())
-    assert "Other runs had opened the same test examples 2 times before. Who looks 3 times at prompts" in said
-    assert "By this run the test set was opened once" in said
+    assert "Other runs had opened the same test examples 2 times before. In 3 looks at prompts that" in said
+    assert "This run opened the test set once, at the end" in said
     shown = json.loads(cli("show", f"runs/{few.name}-2", "--json").stdout)
     assert (shown["test_openings"], shown["test_openings_before"]) == (1, 2)
     assert "had opened the same test examples 2 times" in " ".join(third.stderr.split())
@@ -659,7 +659,7 @@ def test_what_else_lies_beside_a_run_ends_nothing(cli: Any, home: Path, config: 
 
 def test_what_a_test_set_can_show_is_said_before_anything_is_paid_for(cli: Any, home: Path) -> None:
     """By `estimate`, and at the beginning of `train`."""
-    said = "15 test examples show a true difference of 0.48 4 times in 5, where a fifth of the answers change"
+    said = "15 test examples show a true difference of 0.48 in 4 of 5 cases, if a fifth of the answers change"
     assert said in " ".join(cli("estimate", home).stdout.split())
     assert said in " ".join(cli("train", home).stderr.split())
     rows = (home / "test.jsonl").read_text().splitlines(keepends=True)
@@ -675,10 +675,10 @@ def test_what_a_test_set_can_show_is_said_before_anything_is_paid_for(cli: Any, 
     assert "4 test examples show no difference reliably" in " ".join(cli("estimate", home).stdout.split())
     others = simulated_task(rules=4, seed=3, train=20, val=1, test=1).train
     (home / "test.jsonl").write_text("".join(json.dumps({**row, "id": f"o-{row['id']}"}) + "\n" for row in others))
-    said = "4 times in 5, where differences have a standard deviation of 0.3 of the scale, and smaller ones less often"
+    said = "in 4 of 5 cases, if differences have a standard deviation of 0.3 of the scale; smaller ones less often"
     assert said in " ".join(cli("estimate", home).stdout.split())
     config.write_text(config.read_text().replace("test = 'test.jsonl'\n", ""))
-    assert "Without a test set nothing will be shown" in " ".join(cli("estimate", home).stdout.split())
+    assert "Without a test set nothing can be proved: the" in " ".join(cli("estimate", home).stdout.split())
 
 
 def test_copies_show_no_more_than_one_of_them(cli: Any, home: Path) -> None:
@@ -686,7 +686,7 @@ def test_copies_show_no_more_than_one_of_them(cli: Any, home: Path) -> None:
     rows = [json.loads(line) for line in (home / "test.jsonl").read_text().splitlines()]
     again = [{**row, "id": f"{row['id']}-{n}"} for n in range(10) for row in rows]
     (home / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in again))
-    said = "150 test examples, of which 15 are different ones, show a true difference of 0.48 4 times in 5"
+    said = "150 test examples, of which 15 are different ones, show a true difference of 0.48 in 4 of 5 cases"
     assert said in " ".join(cli("estimate", home).stdout.split())
 
 

@@ -41,7 +41,7 @@ def said(config: Config, rows: list[dict[str, Any]] | None, metric: Any = None) 
 
 def test_it_says_what_the_test_examples_can_show(config: Callable[..., Config]) -> None:
     """One by one, without those that come twice, or by the clusters that they come in."""
-    usual = "4 times in 5, where a fifth of the answers change, and smaller ones less often."
+    usual = "in 4 of 5 cases, if a fifth of the answers change; smaller ones less often."
     assert said(config(), ROWS).startswith("40 test examples show a true difference of 0.2")
     assert usual in said(config(), ROWS)
     twice = [*ROWS, *({**row, "id": f"{row['id']} again"} for row in ROWS)]
@@ -53,7 +53,7 @@ def test_it_says_what_the_test_examples_can_show(config: Callable[..., Config]) 
 
 def test_it_says_where_nothing_will_be_shown(config: Callable[..., Config]) -> None:
     """Without a test set, or with few examples; and how all of them would be tested."""
-    assert said(config(), None).startswith("Without a test set nothing will be shown")
+    assert said(config(), None).startswith("Without a test set nothing can be proved: ")
     none = "no difference reliably, however large; take more, or all with `train --folds 5`."
     assert said(config(), ROWS[:1]) == f"1 test example shows {none}"
     assert said(config(), ROWS[:2]) == f"2 test examples show {none}"
@@ -93,10 +93,10 @@ def test_a_budget_that_does_not_score_the_seed_prompt_is_told_of(config: Callabl
         return early_end(config(**limits), [ROWS[:6], ROWS[:4]], models, cached=cached)
 
     assert told() == told(calls=10) == told(calls=9, cached=True) == ""
-    assert told(calls=9).startswith("The budget has room for 9 calls, and the seed prompt alone takes about 10 calls")
+    assert told(calls=9).startswith("The budget has room for 9 calls, but the seed prompt alone takes about 10 calls")
     assert "has room for 10 tokens" in told(calls=10, tokens=10)
     assert told(tokens=10**6) == ""
-    assert "has room for 9 calls, and" in told(calls=9, tokens=10**6, dollars=10.0)
+    assert "has room for 9 calls, but" in told(calls=9, tokens=10**6, dollars=10.0)
     many = [ROWS[n % 40] for n in range(450)]
     assert "takes about 450 calls" in early_end(config(calls=449), [many], models, cached=False)
     assert early_end(config(calls=450), [many], models, cached=False) == ""

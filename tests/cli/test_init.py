@@ -57,7 +57,7 @@ def parts() -> dict[str, list[dict[str, Any]]]:
             (),
             "table.csv has no such column; it has ticket, queue; the first row names the columns, and --target the one",
         ),
-        ((), "Where none does, write a config whose judge scores without: a few lines, which docs/config.md has"),
+        ((), "If none does, write a config with a judge that scores without one: docs/config.md shows it below"),
         (("--target", "queu"), "did you mean 'queue'?"),
         (("--target", "queue", "--input", "subject"), "--input subject: table.csv has no such column"),
         (("--target", "queue", "--input", "queue"), "--input queue: that is the right answer"),

@@ -123,7 +123,7 @@ def test_names_of_images_that_are_nowhere_are_text_and_said() -> None:
     done = init([{"sign": f"signs/{n}.png", "target": "red"} for n in range(8)])
     assert done.exit_code == 0, done.output
     said = " ".join(done.stdout.split())
-    assert "The column 'sign' reads as if it named images, and no such file is there, seen from tables" in said
+    assert "The column 'sign' looks like paths of images, but no such file is there, seen from tables" in said
     assert "images" not in config()["data"]
 
 

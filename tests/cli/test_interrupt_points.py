@@ -152,7 +152,7 @@ def test_once_after_the_last_call_changes_nothing(
             break
         assert "verdict" in result.stdout
         assert (result.exit_code, "The best prompt is in" in result.stderr) == (0, True)
-        said.append(capfd.readouterr().err.count("finishing: nothing is asked any more; Ctrl-C again ends at once\n"))
+        said.append(capfd.readouterr().err.count("finishing: no more calls are sent; Ctrl-C again ends at once\n"))
         shutil.rmtree(run)
     assert sum(said) > 5
     assert said[:-1] == [1] * len(said[:-1])  # at the last point the command no longer listens

@@ -156,7 +156,7 @@ def test_the_command_itself_is_ended_and_resumed(cli: Any, small: Any, tmp_path:
             assert (process.returncode, found.result) == (-sent, None)
         else:
             assert process.returncode == 128 + sent, stderr
-            assert "stopping: answers that are under way are waited for" in stderr
+            assert "stopping: waiting for answers in flight" in stderr
             assert f"`textgrad-engine resume {path}` goes on with it." in stderr
             assert "Interrupted after" in stdout
             assert "test         not measured" in stdout
@@ -200,7 +200,7 @@ def test_sigterm_while_it_is_resumed_keeps_what_was_paid_for(cli: Any, small: An
         process.send_signal(signal.SIGTERM)
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 143, stderr
-    assert "stopping: answers that are under way are waited for" in stderr
+    assert "stopping: waiting for answers in flight" in stderr
     assert "Interrupted after" in stdout or "Interrupted before" in stdout
     assert f"`textgrad-engine resume {path}` goes on with it." in stderr
     assert sum(not paid.again for paid in paid_for(path)) > bought
@@ -246,7 +246,9 @@ def test_a_resume_that_is_killed_early_takes_no_result_from_the_folder(
     dying(0)
     now = cli("show", path)
     assert (now.exit_code, now.stdout) == (before.exit_code, before.stdout)
-    assert now.stderr.startswith("note: the run was resumed, and has not come as far again as it was before, which is ")
+    assert now.stderr.startswith(
+        "note: the run was resumed, but is not yet as far as before; this shows how far it was"
+    )
     assert (path / "best_prompt.txt").read_text(encoding="utf-8") == best
     assert json.loads(cli("show", path, "--json").stdout)["status"] == "budget"
     assert cli("eval", path).exit_code == 0
@@ -290,7 +292,7 @@ def test_a_budget_below_what_is_on_record_is_told_before_anything(cli: Any, smal
     path = tmp_path / "run"
     assert cli("train", small(), "--run-dir", path, "--budget-calls", 30).exit_code == 3
     told = " ".join(cli("resume", path, "--budget-calls", 20).stderr.split())
-    assert "The budget has room for 20 calls, and 30 calls are on record, which count in it: nothing new is" in told
+    assert "The budget has room for 20 calls, but the 30 calls on record count in it: nothing new is" in told
 
 
 def test_a_finished_run_whose_test_was_kept_short_is_tested_further(cli: Any, small: Any, tmp_path: Path) -> None:

@@ -49,8 +49,8 @@ def test_the_short_prompt_is_written_beside_the_best_one(cli: Any, run: Any) -> 
     result = cli("shrink", path, "--max-tries", "4", "--allowance", "30", "--lanes", "2")
     assert result.exit_code == 0
     said = " ".join(result.stderr.split())
-    assert "Usually 696 to 3,393 runs of the program on one of its 87 examples, more where" in said
-    assert f"and at most {most_runs(87, 1, 2):,}" in said
+    assert "Usually 696 to 3,393 runs of the program, each on one of its 87 examples; more if" in said
+    assert f"by themselves; at most {most_runs(87, 1, 2):,}" in said
     assert (path / "best_prompt.txt").read_text(encoding="utf-8") == best
     short = (path / "shrunk_prompt.txt").read_text(encoding="utf-8")
     about = json.loads((path / "shrink.json").read_text(encoding="utf-8"))

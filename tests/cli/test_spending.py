@@ -18,7 +18,7 @@ def test_a_budget_that_just_does_is_large_enough() -> None:
     assert short_of(Budget(calls=60), needed) == short_of(needed, Budget(calls=60)) == []
     assert too_small(Budget(calls=60), Budget(calls=60)) == ""
     assert too_small(Budget(dollars=0.25, calls=59), needed) == (
-        "The budget has room for $0.25 and 59 calls, and the seed prompt alone takes about $0.50 and 60 calls or more "
+        "The budget has room for $0.25 and 59 calls, but the seed prompt alone takes about $0.50 and 60 calls or more "
         "on the validation and test examples: the run will end early. Raise it, or take fewer examples."
     )
 
@@ -28,10 +28,12 @@ def test_what_is_on_record_counts_in_a_budget() -> None:
     used = Usage(calls=2, input_tokens=90, output_tokens=10)
     assert spent_already(Budget(calls=2, tokens=100, dollars=0.1), used) == ""
     assert spent_already(Budget(calls=1, tokens=99, dollars=0.1), used) == (
-        "The budget has room for 1 call and 99 tokens, and 2 calls and 100 tokens are on record, which count in it: "
+        "The budget has room for 1 call and 99 tokens, but the 2 calls and 100 tokens on record count in it: "
         "nothing new is bought."
     )
-    assert "$0.10, and $0.50 are on record" in spent_already(Budget(dollars=0.1), Usage(calls=1, dollars=0.5))
+    assert "$0.10, but the $0.50 on record count in it" in spent_already(
+        Budget(dollars=0.1), Usage(calls=1, dollars=0.5)
+    )
 
 
 def test_a_price_has_each_part_once() -> None:

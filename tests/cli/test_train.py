@@ -586,7 +586,7 @@ def test_a_budget_that_does_not_even_score_the_seed_prompt_is_told_before_it_is_
         return " ".join(result.stderr.partition("seed prompt val")[0].split())
 
     calls = 24 if not folds else 3 * (24 + 12) + 36  # the folds validate on 24 examples, and the final run on 36
-    early = f"has room for {calls - 1} calls, and the seed prompt alone takes about {calls} calls or more on"
+    early = f"has room for {calls - 1} calls, but the seed prompt alone takes about {calls} calls or more on"
     assert early in said("--budget-calls", str(calls - 1))
     assert "seed prompt alone" not in said("--budget-calls", str(calls))
     if not folds:

@@ -58,7 +58,7 @@ def test_bars_show_every_phase_and_the_status() -> None:
         "step 1 of 4, best 0.500, 4 calls, 4.0k tokens, $0.00, 0.0 s so far",
     ]
     bars.on_event(PhaseEnded(3))
-    for asking, beginning in ((True, "stopping: answers that are under way are waited for"), (False, "finishing: ")):
+    for asking, beginning in ((True, "stopping: waiting for answers in flight"), (False, "finishing: ")):
         bars.on_interrupt(asking)
         assert bars.status().startswith(beginning)
         assert len(bars.status()) <= 80

@@ -92,7 +92,7 @@ def test_both_runs_scores_verdict_and_cost(run_of: Any, result: TrainResult) -> 
     assert "test, best 0.900 [0.699, 0.972] 0.400 [0.219, 0.613]" in said
     assert "B against A: worse: -0.500 [-0.698, -0.211], p = 0.002, on test, 20 examples." in said
     assert "Tried on the validation set: by A 1 changed text and by B 1 changed text." in said
-    assert "Whoever takes the better of the two by it has chosen on it" in said
+    assert "If you now take the better of the two, it has chosen: the more runs you compare" in said
     assert "Settings: unknown, as A and B were started from Python" in said
     assert "all 86 1,234 $0.25 0 0 $0.00 Time: A 1 min 15 s, B 3.0 s." in said
     table = text.split("Best prompts")[0]
@@ -138,7 +138,7 @@ def test_the_same_prompt_is_no_difference_to_choose_by(run_of: Any, result: Trai
     said = " ".join(shown(run_of(result, "a", config=one), run_of(result, "b", config=one)).split())
     assert "Both have the same best prompt, so what differs between their scores is luck." in said
     assert "Best prompts: the same" in said
-    assert "has chosen on it" not in said
+    assert "it has chosen" not in said
     for second in (other, None, {**one, "digests": {**digests, "test": "harder"}}):
         said = " ".join(shown(run_of(result, "a", config=one), run_of(result, "b", config=second)).split())
         assert "Both have the same best prompt." in said
@@ -166,8 +166,8 @@ def test_a_verdict_by_scores_without_a_scale_says_so(run_of: Any, result: TrainR
     first, second = (run_of(replace(result, best_test=each)) for each in points)
     said = " ".join(shown(first, second).split())
     assert "B against A: better: +3.5" in said
-    assert "How far apart scores can be is not known, so rare large changes" in said
-    assert "How far apart" not in " ".join(shown(run_of(result), run_of(result)).split())
+    assert "The scale of the scores is not known, so rare large changes" in said
+    assert "The scale of the scores" not in " ".join(shown(run_of(result), run_of(result)).split())
 
 
 def test_settings_that_differ(run_of: Any, result: TrainResult) -> None:

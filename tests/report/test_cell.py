@@ -31,7 +31,7 @@ def test_a_cell_shows_lines_and_bars_and_keeps_the_lines() -> None:
     cell.on_interrupt(True)
     cell.on_event(step(1))
     assert notebook.text.split("\n")[1].startswith("step 1/4  train 0.50  val 0.75 kept ")
-    assert "stopping: answers that are under way" in notebook.text
+    assert "stopping: waiting for answers in flight" in notebook.text
     cell.end()
     lines, last = notebook.text.split("\n")[:-1], notebook.text.split("\n")[-1]
     assert [line[:8] for line in lines] == ["step 0/4", "step 1/4"]

@@ -85,8 +85,8 @@ def test_where_folds_are_better_the_final_prompt_is_named_with_what_is_known_of_
     folds = made(tmp_path / "run")
     said = " ".join(render_folds(folds, width=400).split())
     assert f"The prompt to use: {folds.path / 'final' / 'best_prompt.txt'}".replace(" ", "") in said.replace(" ", "")
-    assert "no example tests it" in said
-    assert "from about 16 of them each, gained +1.000 on the mean" in said
+    assert "so none tests it. But the folds' prompts" in said
+    assert "from about 16 of them, gained +1.000 on average on examples" in said
     assert "in 3 of 3 folds" in said
     assert "The verdict is about the mean of these prompts." in said
     assert folds_as_json(folds)["use"] == "final"
@@ -102,9 +102,9 @@ def test_folds_whose_prompts_lose_answers_are_not_said_to_be_luck(made: Any, tmp
             folds.runs[name] = replace(run, result=result)
     said = " ".join(render_folds(folds, width=400).split())
     assert "Which prompt to use is open, as the folds' prompts lose answers" in said
-    assert "of those that are left, and on 9 examples answers were lost that were there before" in said
+    assert "of those that are left, and 9 examples lost the answer that they had before" in said
     assert "may be luck" not in said
-    assert "loses nothing by a change" not in said
+    assert "If a change costs you nothing" not in said
 
 
 def test_where_nothing_was_found_the_seed_prompt_stays(made: Any, tmp_path: Path) -> None:
@@ -150,9 +150,9 @@ def test_a_verdict_by_scores_without_a_scale_says_so(made: Callable[..., Folds],
     folds = made(tmp_path / "run")
     assert folds.found.comparison is not None
     assert folds.found.comparison.verdict == "better"
-    assert not any("How far apart" in note for note in notes_of(folds))
+    assert not any("The scale of the scores" in note for note in notes_of(folds))
     vars(folds)["found"] = replace(folds.found, comparison=replace(folds.found.comparison, bounded=False))
-    assert notes_of(folds)[0].startswith("How far apart scores can be is not known, so rare")
+    assert notes_of(folds)[0].startswith("The scale of the scores is not known, so rare")
 
 
 def test_a_final_run_that_was_ended_before_it_found_anything_is_gone_on_with(made: Any, tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_what_the_examples_do_not_tell_is_left_to_the_reader(
     said = " ".join(render_folds(folds, width=400).split())
     assert folds.found.use == use
     assert ("Which prompt to use is open" in said) == (use is None)
-    assert ("some 190 examples show a difference of that size" in said) == (use is None)
+    assert ("some 190 show a difference of that size" in said) == (use is None)
     assert ("The prompt to use: the seed prompt The folds' prompts did no better" in said) == (use == "seed")
 
 
@@ -270,7 +270,7 @@ def test_more_examples_are_asked_for_than_there_are(made: Any, tmp_path: Path) -
     before, after = replace(seed, scores=(0.5,) * 24), replace(seed, scores=(0.6,) * 8 + (0.5,) * 16)
     vars(folds)["found"] = replace(folds.found, seed=before, best=after, comparison=tg.compare(before, after))
     said = " ".join(render_folds(folds, width=400).split())
-    assert "or collects more: some 110 examples show a difference of that size 4 times in 5" in said
+    assert "or collect more examples: some 110 show a difference of that size 4 times in 5" in said
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
@@ -298,7 +298,7 @@ def test_of_what_was_not_begun_nothing_is_said(tmp_path: Path) -> None:
     page, shown = page_of_folds(folds), render_folds(folds)
     assert "Which prompt to use" not in page
     assert "no fold was tested" in page.lower()
-    assert "2 folds of 2 examples; it did not come to its end" in shown[:200].lower()
+    assert "2 folds of 2 examples; it did not finish" in shown[:200].lower()
     assert folds_as_json(folds)["verdict"] is None
 
 

@@ -17,7 +17,7 @@ def test_texts_are_numbered_and_each_metric_has_a_column(result: TrainResult) ->
         FrontPoint(result.seed, 9, 0.4),
     )
     shown = render(replace(result, front=points))
-    assert "Score and metrics against length and time, of what was run on the whole validation set" in " ".join(
+    assert "Score and metrics against length and time, of prompts run on the whole validation set" in " ".join(
         shown.split()
     )
     lines = [line.split() for line in shown.splitlines()]
@@ -25,7 +25,7 @@ def test_texts_are_numbered_and_each_metric_has_a_column(result: TrainResult) ->
     assert ["1", "1,030", "0.900", "0.950", "4.500", "1.50", "s", "best", "prompt"] in lines
     assert ["2", "20", "0.800", "0.500"] in lines
     assert ["3", "9", "0.400", "seed", "prompt"] in lines
-    assert "--front N with `show` prints one of them" in shown
+    assert "`show --front N` prints one of them, `eval --front N` scores it" in shown
 
 
 def test_of_a_result_without_a_folder_it_is_told_what_reads_folders(result: TrainResult) -> None:
@@ -53,7 +53,7 @@ def test_the_front_says_on_which_examples_where_the_seed_prompt_left_some_out(re
     assert found.title == "Score against length, on the 19 validation examples that the seed prompt answered"
     whole = front_within(replace(result, front=points))
     assert whole is not None
-    assert whole.title == "Score against length, of what was run on the whole validation set"
+    assert whole.title == "Score against length, of prompts run on the whole validation set"
 
 
 def test_milliseconds_are_told_apart(result: TrainResult) -> None:

@@ -101,7 +101,8 @@ def test_a_folder_is_used_once(tmp_path: Path) -> None:
         ("command", {"seed": 0}, "`textgrad-engine resume .*command`"),
     ):
         RunFolder(tmp_path / name, config=kept)
-        with pytest.raises(RunError, match=f"must be new or empty, and this one holds a run; .* go on with it: {way}"):
+        said = f"must be new or empty, and this one holds a run; .* go on with that run if it is unfinished: {way}"
+        with pytest.raises(RunError, match=said):
             RunFolder(tmp_path / name)
 
 

@@ -296,7 +296,7 @@ def test_killed_at_any_line_of_a_resume_the_folder_tells_no_less_than_before(
         assert (path / "best_prompt.txt").read_text(encoding="utf-8") == "Repeat.\nShout."
         assert (now.best, now.seed, now.steps) == (before.best, before.seed, before.steps)
         assert now.reach >= before.reach
-        said = [note for note in now.notes if "has not come as far again as it was before" in note]
+        said = [note for note in now.notes if "is not yet as far as before; this shows how far it was then" in note]
         noted.add(bool(said))
         if ended != "killed":
             assert now.result is not None
@@ -363,7 +363,7 @@ def test_a_resume_with_a_lower_limit_keeps_what_was_known(tmp_path: Path, fit: A
     now = read_run(path)
     assert (now.result, now.best, now.steps) == (before.result, before.best, before.steps)
     assert (path / "best_prompt.txt").read_text(encoding="utf-8") == "Repeat.\nShout."
-    assert any("has not come as far again" in note for note in now.notes)
+    assert any("is not yet as far as before" in note for note in now.notes)
     fit(RunFolder(path, resume=True))
     assert timeless(path) == timeless(whole)
 
@@ -382,7 +382,9 @@ def test_an_error_of_a_resume_is_told_beside_what_was_known(tmp_path: Path, fit:
     now = read_run(path)
     assert now.result == before.result
     assert now.error.startswith("ValueError: a callback of mine")
-    assert now.notes[0].endswith("which is told here; it ended with an error: ValueError: a callback of mine")
+    assert now.notes[0].endswith(
+        "this shows how far it was then; it ended with an error: ValueError: a callback of mine"
+    )
 
 
 def test_a_resumed_run_that_is_killed_is_resumed_from_all(tmp_path: Path, fit: Any) -> None:
@@ -867,7 +869,7 @@ def test_a_run_that_asks_for_something_else_is_refused_before_it_pays(tmp_path: 
     assert '+   "content": "Repeat it."' in said
     assert said.count("\n+ ") == 1  # it is compared with the request for the same example
     assert "Put back what was changed" in said
-    assert "what the program looks up by itself, outside of tools=, has to give what it gave" in said
+    assert "what the program looks up by itself, outside of tools=, must be the same as then" in said
     assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
 
 

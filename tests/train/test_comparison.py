@@ -174,7 +174,7 @@ def test_a_verdict_without_a_known_scale_says_what_it_cannot_allow_for() -> None
     before, after = [3.0, 2.0] * 10, [3.3, 2.1, 3.2, 2.2] * 5
     free, named = (compare(scored(*before, scale=scale), scored(*after, scale=scale)) for scale in (None, (1.0, 5.0)))
     assert (free.verdict, free.bounded, named.bounded) == ("better", False, True)
-    assert free.caveat.startswith("how far apart scores can be is not known, so rare large changes")
+    assert free.caveat.startswith("the scale of the scores is not known, so rare large changes")
     assert free.caveat in str(free)
     assert named.caveat == "" == compare(scored(0.0, 3.0), scored(0.1, 2.9)).caveat  # nothing is said there to doubt
     assert compare(scored(*[0.0] * 9), scored(*[1.0] * 9)).bounded  # noughts and ones have one
@@ -257,7 +257,7 @@ def test_what_loses_answers_is_not_better() -> None:
     before = [0.0] * 12 + [1.0] * 28
     found = compare(scored(*before), scored(*[1.0] * 12, *[None] * 10, *[1.0] * 18))
     assert (found.verdict, found.lost, found.n) == ("not shown", 10, 30)
-    assert found.remark == "on 10 examples answers were lost that were there before, more than chance loses"
+    assert found.remark == "10 examples lost the answer that they had before, more than chance explains"
     assert found.interval[0] > 0  # by those that have an answer in both alone it would be
 
 

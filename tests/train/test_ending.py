@@ -238,7 +238,9 @@ def test_what_a_budget_has_left_that_no_call_fits_into_is_told(
     words = f"{left:,}" if limit == "tokens" else f"{left / 1e6:,.6g}"
     assert result.status == "budget"
     assert left > most / 4
-    assert result.unspent.startswith(f"{words} {limit} of the budget are left: a call is sent where its longest answer")
+    assert result.unspent.startswith(
+        f"{words} {limit} of the budget are left: a call is sent only if its longest answer"
+    )
     assert result.unspent in str(result)
     said = " ".join(tables.render(result).split())
     assert "The budget allowed no further call" in said

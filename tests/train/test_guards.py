@@ -305,9 +305,9 @@ def test_that_scores_vary_where_a_guard_refuses_by_one_run_is_told() -> None:
     assert told(nn.ExactMatch()) == []
     (said,) = told(nn.Metric(wobbly, "is right, in a mood", scale=(0, 1)))
     assert re.fullmatch(
-        r"guards refused changes by one run of each example, and of \d examples that were run twice with the same "
-        r"texts \d came to another score, so they may have refused what is no worse; with reruns=2 an example that "
-        r"must never break is run again before it counts as broken",
+        r"guards refused changes by one run of each example, but of \d examples that were run twice with the same "
+        r"texts, \d got another score, so they may have refused changes that are no worse; with reruns=2 an "
+        r"example that must never break is run again before it counts as broken",
         said,
     )
 
@@ -327,8 +327,8 @@ def test_that_scores_vary_where_a_floor_refuses_beside_examples_that_are_run_aga
     assert told(Guards((KEPT,), {("kind", "loud"): 0.1})) == []
     (said,) = told(Guards(("w14",), {("kind", "quiet"): 0.8}))
     assert re.fullmatch(
-        r"floors refused changes by one run of each example, and of \d examples that were run twice with the same "
-        r"texts \d came to another score, so they may have refused what is no worse",
+        r"floors refused changes by one run of each example, but of \d examples that were run twice with the same "
+        r"texts, \d got another score, so they may have refused changes that are no worse",
         said,
     )
 

@@ -60,7 +60,7 @@ def test_an_app_that_is_asked_as_critic_is_told_how_another_one_is_named() -> No
         with pytest.raises(ModelError, match=r"3 steps.*'<lambda>' \(backward\).*; use_models\(backward=\.\.\., optim"):
             Trainer(max_epochs=3).fit(program, nn.ExactMatch(), TGD(program.parameters()), rows, rows)
         result = Trainer(max_epochs=2).fit(program, nn.ExactMatch(), TGD(program.parameters()), rows, rows)
-    assert "nothing was tried, as answers were not to be had in 2 of 2 steps (step 1: no feedback from" in str(result)
+    assert "nothing was tried, as answers were missing in 2 of 2 steps (step 1: no feedback from" in str(result)
     assert "no change did better" not in str(result)
 
 

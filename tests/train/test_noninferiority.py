@@ -303,10 +303,10 @@ def test_a_short_text_that_is_not_shown_to_be_as_good_is_refused(monkeypatch: py
     assert (found.after, found.removed, found.refused) == (found.before, {"system": ()}, {"system": 0.335})
     assert (found.at_worst, made.system.data) == (0.0, WHOLE)
     said = " ".join(render_shrunk(found).split())
-    assert "may cost up to 0.335 of the scale where up to 0.333 is taken, as far as 8 examples can tell" in said
+    assert "may cost up to 0.335 of the scale where up to 0.333 is accepted, as far as 8 examples can tell" in said
     hardly = replace(found, margin=0.05, refused={"system": 0.0502})
     said = " ".join(render_shrunk(hardly).split())
-    assert "may cost up to 0.0502 of the scale where up to 0.0500 is taken" in said
+    assert "may cost up to 0.0502 of the scale where up to 0.0500 is accepted" in said
 
 
 def test_a_short_text_for_which_the_budget_left_no_look_is_no_fault_of_the_examples(
@@ -321,11 +321,11 @@ def test_a_short_text_for_which_the_budget_left_no_look_is_no_fault_of_the_examp
     found = shrink(program(needing), LOSS, rows(8))
     assert (found.after, found.ended) == (found.before, "budget")
     said = " ".join(render_shrunk(found).split())
-    assert "stays as it was: the budget was spent before a shorter text that was found was" in said
+    assert "stays as it was: a shorter text was found, but the budget was spent before it was shown" in said
     assert "cost answers" not in said
     shorter = replace(found, removed={"system": (1,)})
     said = " ".join(render_shrunk(shorter).split())
-    assert "gets no shorter than this: the budget was spent before a still shorter text that was found was" in said
+    assert "gets no shorter than this: a still shorter text was found, but the budget was spent before it was" in said
 
 
 def test_the_prompts_of_a_program_share_the_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,9 +135,9 @@ def test_what_was_below_it_in_one_run_is_not_said_to_be_as_good_as_before_in_oth
     """It passed, and did worse than with the seed prompt in each; one below it before is held to what it was."""
     passed = Graded(old=(1.0,), new=(0.7, 0.8)).fit(optim.TGD, Guards((KEPT,), passing=0.75))
     (told,) = [term for term in passed.terms if "must never break" in term]
-    assert told == f"of 1 that must never break, {KEPT} scored below 0.750 in one run, and not in each"
+    assert told == f"of 1 that must never break, {KEPT} scored below 0.750 in one run, but not in each"
     low = Graded(old=(0.5,), new=(0.4, 0.5)).fit(optim.TGD, Guards((KEPT,), passing=0.75))
-    assert f"{KEPT} did worse than with the seed prompt in one run, and not in each" in " ".join(low.terms)
+    assert f"{KEPT} did worse than with the seed prompt in one run, but not in each" in " ".join(low.terms)
 
 
 def test_the_result_names_what_is_below_it() -> None:
@@ -160,7 +160,7 @@ def test_marks_that_vary_below_it_are_told_without_the_advice_to_set_it() -> Non
     assert without.endswith("; passing=... says which score is good enough, and a floor under their mean is steadier")
     graded = Graded(old=(0.7,), new=(0.4, 0.5)).fit(optim.TGD, Guards((KEPT,), passing=0.75))
     (told,) = [term for term in graded.terms if "marks below the best one" in term]
-    assert told.endswith("so they may have refused what is no worse; a floor under their mean is steadier")
+    assert told.endswith("so they may have refused changes that are no worse; a floor under their mean is steadier")
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_what_breaks_in_one_run_and_not_in_the_next_is_kept(name: str) -> None:
     assert once.best == once.seed
     again = fit(Moody(wrong_first), OPTIMIZERS[name], Guards((KEPT,), reruns=1))
     assert "Shout" in again.best["system"]
-    said = f"of 1 that must never break, {KEPT} did worse than with the seed prompt in one run, and not in each"
+    said = f"of 1 that must never break, {KEPT} did worse than with the seed prompt in one run, but not in each"
     assert said in again.terms
     assert again.best in [point.texts for point in again.front]
 
@@ -271,9 +271,9 @@ def test_that_marks_below_the_best_vary_where_they_refuse_is_told(marks: tuple[f
         result = trainer.fit(program, loss, optimizer, rows(*WORDS[:6]), rows(*WORDS[12:20]))
     assert result.steps[0].why.startswith(f"refused: {KEPT} must never break")
     said_of_it = (
-        "examples that must never break refused changes by marks below the best one, and of 9 examples that were run "
-        "twice with the same texts 1 came to another score, so they may have refused what is no worse; passing=... "
-        "says which score is good enough, and a floor under their mean is steadier"
+        "examples that must never break refused changes for marks below the best one, but of 9 examples that were run "
+        "twice with the same texts, 1 got another score, so they may have refused changes that are no worse; "
+        "passing=... says which score is good enough, and a floor under their mean is steadier"
     )
     assert [each for each in result.terms if "with the same texts" in each] == [said_of_it] * told
 

@@ -53,7 +53,8 @@ def test_a_text_that_is_proposed_again_is_one_candidate(world: Any, rows: Any) -
     assert result.candidates == len(set(raced))
     assert result.comparison is not None
     assert result.comparison.candidates == len(set(raced))
-    assert f"out of {len(set(raced)) + 1} that were tried there" in " ".join(render(result).split())
+    shown = " ".join(render(result).split())
+    assert f"chose the best prompt out of {len(set(raced)) + 1} (seed prompt included)" in shown
 
 
 def test_without_a_test_set_the_choice_is_corrected(world: Any, rows: Any) -> None:
@@ -106,7 +107,7 @@ def test_a_program_that_keeps_its_answers_is_asked_about_where_no_text_changes_a
             return kept[word] if word in kept else kept.setdefault(word, self.asks(word=word))
 
     here.program = Keeps()
-    said = "no change did better (in 2 races no score of an example changed: it may tell nothing of half of the way, "
+    said = "no change did better (in 2 races no example's score changed: the metric may give no partial credit, or "
     result = here.fit(rows("ant", "bee", "cat", "dog"), rows("eel", "fox", "gnu"))
     assert said in str(result)
     assert said in " ".join(render(result).split())

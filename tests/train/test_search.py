@@ -527,7 +527,7 @@ def test_a_verdict_about_a_search_of_ones_own_knows_how_many_texts_it_tried(tmp_
     kept = store.read_run(tmp_path / "run").result
     assert kept is not None
     shown = report.render(kept)
-    assert "out of 16 that were tried there" in " ".join(shown.split())
+    assert "chose the best prompt out of 16 (seed prompt included)" in " ".join(shown.split())
 
 
 def test_a_search_of_ones_own_that_validates_in_part_has_no_validation_score_of_a_step(task: SimulatedTask) -> None:

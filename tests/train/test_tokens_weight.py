@@ -126,7 +126,7 @@ def test_the_front_has_what_no_other_text_beats(tmp_path: Path) -> None:
     assert found is not None
     assert found.front == result.front
     shown = render(result)
-    assert "Score against length, of what was run on the whole validation set" in shown
+    assert "Score against length, of prompts run on the whole validation set" in shown
     assert f"{result.front[0].tokens}        1.000   best prompt" in shown
     assert [point["score"] for point in as_json(result)["front"]] == [1.0, 0.5]
 

@@ -189,8 +189,8 @@ def _remarks(found: Sequence[Result]) -> Iterator[str]:
     comparisons = [each.comparison for each in found if each.comparison is not None]
     if len(comparisons) > 1:
         yield (
-            f"The verdicts allow for {len(comparisons)} comparisons (max-T), so that luck tells any of them from the "
-            "first in 5 of 100 cases; each interval is a 95% one by itself."
+            f"The verdicts allow for {len(comparisons)} comparisons (max-T): if none differs from the first, luck "
+            "shows a difference in 5 of 100 cases. Each interval is a 95% one by itself."
         )
     yield from (f"Not shown is not the same as equal: {remark}." for remark in least_seen(comparisons))
     if caveats := [each.caveat for each in comparisons if each.caveat]:
@@ -207,10 +207,10 @@ def _remarks(found: Sequence[Result]) -> Iterator[str]:
                 f"{plural(kept.lost or kept.lost_before, 'example')} where {than} has one, which is rare by chance "
                 f"(5%), so it is not called {word}, whatever is left says."
             )
-    of_cost = ", and the cost is that of 1,000 examples" if _priced(found) else ""
+    of_cost = ", the cost for 1,000 examples" if _priced(found) else ""
     yield (
-        f"Tokens are those of the program for one example{of_cost}. Whichever is taken for its score is flattered by "
-        "that score, as it was chosen by it."
+        f"Tokens are the program's for one example{of_cost}. If you choose one of these by its score, that score "
+        "flatters it."
     )
     behind: dict[str, list[Arm]] = {}
     for each in found:

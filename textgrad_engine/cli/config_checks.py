@@ -75,15 +75,14 @@ def _check_call(config: Config, texts: Sequence[str]) -> None:
     runs = any(map(callable, config.tools() or ()))
     if program.max_turns is not None and not runs:
         config.fail(
-            "[program] max_turns is how often a model with functions as tools is asked at most, and there are none; "
-            "take it out",
+            "[program] max_turns limits the turns of a model with functions as tools, and there are none; take it out",
             "program",
             "max_turns",
         )
     if program.train_tools and not any(isinstance(tool, Tool) for tool in config.offered() or ()):
         config.fail(
-            "[program] train_tools has what a model is told of functions trained, and there are no functions among its "
-            "tools; take it out",
+            "[program] train_tools trains the descriptions of functions, and there are no functions among its tools; "
+            "take it out",
             "program",
             "train_tools",
         )
@@ -123,7 +122,7 @@ def _check_notes(config: Config, key: str) -> None:
     notes = config.data.notes
     if notes is not None and any(notes in columns for columns in config.columns()):
         config.fail(
-            f"[program] {key} shows the model {{{notes}}}, and that is what people noted, by [data] notes; take it out",
+            f"[program] {key} shows the model {{{notes}}}, people's notes ([data] notes); take it out",
             "program",
             key,
         )
@@ -281,7 +280,7 @@ def _idle_without_critic(config: Config) -> Iterator[Idle]:
             ("train", "feedback_images"),
             ("optimizer", "feedback_batch_size"),
         ):
-            yield table, key, "means nothing where [train] critic = false has no critic asked; take it out"
+            yield table, key, "means nothing with [train] critic = false, which asks no critic; take it out"
     elif not _hears_a_critic(config):
         who = f"{_named(config)}, which asks no critic"
         yield "train", "feedback_images", f"means nothing to {who}; take it out"

@@ -54,7 +54,7 @@ def images_elsewhere(config: Config) -> str:
             told.append(f"{what} that {name} names {are} outside of its folder ({shown}{'' if few else ', ...'})")
     if not told:
         return ""
-    return f"{'; '.join(told)}. They are sent to the models, so look at a table that somebody else has made."
+    return f"{'; '.join(told)}. They are sent to the models, so check a table that you did not make yourself."
 
 
 def read_data(config: Config) -> tuple[Dataset, Dataset, Dataset | None]:

@@ -245,6 +245,6 @@ def of_the_test(subject: Subject, done: Done) -> Iterator[str]:
         )
     if subject.run is None and run_data.opens_test(entry):
         yield (
-            "These are test examples of the config. A prompt that is changed after a look at them is flattered by "
-            "them, and no run counts this look; the validation examples are for that."
+            "These are test examples of the config. They flatter a prompt that you change after looking at them, and "
+            "no run counts this look; look at the validation examples instead."
         )

@@ -41,7 +41,7 @@ def foreseen(config: Config, program: Module, metric: Callable[..., Any], test: 
         test: the test examples, if any.
     """
     if test is None:
-        return "Without a test set nothing will be shown: the validation score flatters what was chosen by it."
+        return "Without a test set nothing can be proved: the validation score flatters the prompt that it chose."
     sizes, size = _units(config, program, test, "test example")
     least = _least(config, metric, sizes)
     if least is None:
@@ -156,7 +156,7 @@ def _shown(config: Config, size: str, least: float) -> str:
         f"differences have a standard deviation of {_SPREAD} of the scale",
     )
     supposed = changed if config.is_right_or_wrong else spread
-    return f"{size} show a true difference of {least:.2g} 4 times in 5, where {supposed}, and smaller ones less often."
+    return f"{size} show a true difference of {least:.2g} in 4 of 5 cases, if {supposed}; smaller ones less often."
 
 
 _FEW = 100

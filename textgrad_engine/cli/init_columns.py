@@ -13,8 +13,8 @@ from textgrad_engine.slots import SLOT_NAMES, slots_of
 from textgrad_engine.train.fields import no_text
 
 _NAMED_BY = {
-    "--target": "; the first row names the columns, and --target the one that holds the answer. Where none does, write "
-    "a config whose judge scores without: a few lines, which docs/config.md has below [metric]"
+    "--target": "; the first row names the columns, and --target the one that holds the answer. If none does, write a "
+    "config with a judge that scores without one: docs/config.md shows it below [metric]"
 }
 """What is said of an option whose column is not there, where no other one has nearly its name."""
 

@@ -55,7 +55,7 @@ def _of_images(task: Task) -> Sequence[str]:
     return [
         *(f"The column {name!r} has images, which the model is shown: it has to read them." for name in task.images),
         *(
-            f"The column {name!r} reads as if it named images, and no such file is there, seen from "
+            f"The column {name!r} looks like paths of images, but no such file is there, seen from "
             f"{task.data.parent}: it is shown as text."
             for name in others
         ),

@@ -50,7 +50,7 @@ def leaks_in_words(leaks: Mapping[str, Leak], shown: Sequence[str]) -> Iterator[
     for name, (answer, share) in leaks.items():
         rows = "all rows" if share == 1 else f"{share:.0%} of the rows" if share < 0.995 else "nearly all rows"
         rest = (
-            "it is shown, as --input names it, and a prompt may learn no more than to copy it"
+            "it is shown, as --input names it, and a prompt may learn only to copy it"
             if name in shown
             else "it is left out; --input names the columns to be shown, if it is to be"
         )

@@ -59,7 +59,7 @@ def goes_on(run: Run) -> str:
     if not raising:
         return f"{_way_on(run)}."
     nearest, *others = raising
-    also = f" Where it is another limit that has no room: {', '.join(others)}." if others else ""
+    also = f" If another limit is the one without room: {', '.join(others)}." if others else ""
     path = typed(whole_of(run.path) or run.path)
     return f"`textgrad-engine resume {path} {nearest}` goes on with a larger budget.{also}"
 

@@ -140,9 +140,8 @@ def _beforehand(task: Task, lanes: int) -> str:
     fewest, usual = (count(examples * runs) for runs in USUAL_RUNS)
     most = count(most_runs(examples, len(task.run.best), lanes))
     return (
-        f"Usually {fewest} to {usual} runs of the program on one of its {plural(examples, 'example')}, more where "
-        f"most lines are needed or answers change by themselves, and at most {most}; --budget-calls and "
-        "--max-tries limit it"
+        f"Usually {fewest} to {usual} runs of the program, each on one of its {plural(examples, 'example')}; more if "
+        f"most lines are needed or answers vary by themselves; at most {most}. --budget-calls and --max-tries limit it"
     )
 
 

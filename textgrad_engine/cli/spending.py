@@ -111,12 +111,12 @@ def too_small(limits: Budget, least: Budget) -> str:
 
     Example:
         >>> too_small(Budget(calls=40), Budget(calls=200))
-        'The budget has room for 40 calls, and the seed prompt alone takes about 200 calls or more ...'
+        'The budget has room for 40 calls, but the seed prompt alone takes about 200 calls or more ...'
     """
     if not (short := short_of(limits, least)):
         return ""
     return (
-        f"The budget has room for {limits_in_words(limits, short)}, and the seed prompt alone takes about "
+        f"The budget has room for {limits_in_words(limits, short)}, but the seed prompt alone takes about "
         f"{limits_in_words(least, short)} or more on the validation and test examples: the run will end early. Raise "
         "it, or take fewer examples."
     )
@@ -131,12 +131,12 @@ def spent_already(limits: Budget, used: Usage) -> str:
 
     Example:
         >>> spent_already(Budget(calls=60), Usage(calls=120, input_tokens=9, output_tokens=9))
-        'The budget has room for 60 calls, and 120 calls are on record, which count in it: nothing new is bought.'
+        'The budget has room for 60 calls, but the 120 calls on record count in it: nothing new is bought.'
     """
     on_record = Budget.model_construct(dollars=used.dollars, calls=used.calls, tokens=used.total_tokens)
     if not (over := short_of(limits, on_record)):
         return ""
     return (
-        f"The budget has room for {limits_in_words(limits, over)}, and {limits_in_words(on_record, over)} are on "
-        "record, which count in it: nothing new is bought."
+        f"The budget has room for {limits_in_words(limits, over)}, but the {limits_in_words(on_record, over)} on "
+        "record count in it: nothing new is bought."
     )

@@ -284,7 +284,7 @@ class Resumption:
             f"{self._asks} for something else than was recorded, so what was paid for would be "
             f"paid for again: {self.problem}\nPut back what was changed since: the models, the program, the "
             "metric, the prompts, or the version of textgrad_engine; what the program looks up by itself, outside of "
-            "tools=, has to give what it gave"
+            "tools=, must be the same as then"
         )
 
     async def _wait_for(self, others: tuple[str, str]) -> None:

@@ -219,9 +219,9 @@ def _of_folds(several: tuple[Run | Folds, Run | Folds], test: Pairing, texts: bo
     if not names:
         return
     are = "are cross-validations" if len(names) > 1 else "is a cross-validation"
-    each = f"{' and '.join(names)} {are}: tested were the folds' prompts, each on examples that it was trained without."
-    difference = "" if test.comparison is None else " So the difference is one of what optimizing makes of examples."
-    final = " The final prompts, whose lines are compared below, are tested by no example." if texts else ""
+    each = f"{' and '.join(names)} {are}: the folds' prompts were tested, each on examples that it was not trained on."
+    difference = "" if test.comparison is None else " So the difference is between ways to optimize, not prompts."
+    final = " The final prompts, whose lines are compared below, were not tested." if texts else ""
     yield f"{each}{difference}{final}"
 
 
@@ -349,8 +349,8 @@ def _remarks(first: Run, second: Run, sides: tuple[Side, Side], pairings: tuple[
         yield f"Both have the same best prompt{', so what differs between their scores is luck' if luck else ''}."
     elif pairings[0].comparison is not None:
         yield (
-            "The test set chose neither prompt. Whoever takes the better of the two by it has chosen on it: the more "
-            "runs one compares like this, the more the winner's score there flatters it."
+            "The test set chose neither prompt. If you now take the better of the two, it has chosen: the more runs "
+            "you compare like this, the more the winner's score there flatters it."
         )
     if pairings[-1].on == "val" and pairings[-1].comparison is not None:
         yield "Each prompt was chosen on validation, which flatters both, and more so the one with more tries."
@@ -372,7 +372,7 @@ def _remarks(first: Run, second: Run, sides: tuple[Side, Side], pairings: tuple[
 def _check_begun(run: Run) -> None:
     if not run.seed:
         how = run.error.split("\n")[0] if run.error else "it was killed, or has just begun"
-        raise RunError(f"{run.path}: there are no texts, as the run came not so far ({how})")
+        raise RunError(f"{run.path}: there are no texts, as the run did not come so far ({how})")
 
 
 def _patch(first: Run, old_folder: str, old: str, second: Run, new_folder: str, new: str) -> str:

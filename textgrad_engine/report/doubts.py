@@ -28,9 +28,9 @@ def note_of(result: TrainResult) -> Iterator[str]:
     of_sets = [(sum(each.split == split for each in found), name) for split, name in SETS.items()]
     named = " and ".join([f"{count(number)} {name}" for number, name in of_sets if number])
     yield (
-        f"No prompt was right on {named} {'example' if len(found) == 1 else 'examples'}, and most led to the same "
-        "other answer there: a rule is missing, the model is too weak for it, or what is expected is wrong. "
-        f"--doubtful {len(found)} with `show` prints them."
+        f"On {named} {'example' if len(found) == 1 else 'examples'} no prompt was right, and most gave the same other "
+        "answer: a rule is missing, the model is too weak, or the expected answer is wrong. "
+        f"`show --doubtful {len(found)}` prints {'it' if len(found) == 1 else 'them'}."
     )
 
 
@@ -76,14 +76,14 @@ def doubts_in_words(
     """
     if not found:
         yield indented(
-            "There are none: of every example that was tried often enough some prompt was right, or they "
-            "led to different answers.",
+            "There are none: on each example that was tried often enough, some prompt was right, or the answers "
+            "differed.",
             2,
         )
         return
     yield indented(
-        f"No prompt was right on {plural(len(found), 'example')}, and most led to the same other answer there: a "
-        "rule is missing, the model is too weak for it, or what is expected is wrong.",
+        f"On {plural(len(found), 'example')} no prompt was right, and most gave the same other answer: a rule is "
+        "missing, the model is too weak, or the expected answer is wrong.",
         2,
     )
     for each in found[:most]:

@@ -172,7 +172,8 @@ def worse_in_words(comparison: Comparison, other: str, where: str = "") -> str:
             "is not worse"
         )
     if comparison.lost:
-        missing = f"on {plural(comparison.lost, 'example')} answers are missing that {other} had{where}"
+        lack = "lacks" if comparison.lost == 1 else "lack"
+        missing = f"{plural(comparison.lost, 'example')} {lack} an answer that {other} had{where}"
         return f"{missing}, which is rare by chance (5%)"
     return ""
 

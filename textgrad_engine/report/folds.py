@@ -69,7 +69,7 @@ def headline_of(folds: Folds) -> str:
     found = folds.found
     ended = {"finished": "", "interrupted": "interrupted", "budget": f"{_spent(found)} was spent"}[found.status]
     if folds.missing and not found.stopped:
-        ended = "it still goes on" if folds.locked else "it did not come to its end"
+        ended = "it still goes on" if folds.locked else "it did not finish"
     remark = remark_on(folds.config)
     several = f"{plural(folds.folds, 'fold')} of {plural(found.examples, 'example')}"
     return "; ".join([several, *filter(None, [ended, remark])])
@@ -131,7 +131,7 @@ def advice_of(folds: Folds, path: Path) -> list[str]:
         why = "The run on all examples was ended before it had found a change that is worth keeping."
         return ["The final prompt is still the seed prompt", f"{why} {folds.way_on} goes on with it."]
     where = path / "final" / ("best_prompt.txt" if len(final.best) == 1 else "best")
-    measure = f"`textgrad-engine eval {typed(path)} --data FILE` measures it on examples that are in none of these."
+    measure = f"`textgrad-engine eval {typed(path)} --data FILE` measures the prompt on other examples."
     gain, unseen = score(compared.difference, True), "on examples that they had not seen"
     if found.use == "seed":
         did = "did worse" if compared.verdict == "worse" else "did no better"
@@ -141,25 +141,26 @@ def advice_of(folds: Folds, path: Path) -> list[str]:
         trained_on = found.examples - round(sum(sizes) / len(sizes))
         title = f"The prompt to use: {where}"
         known = (
-            f"It is trained on all {plural(found.examples, 'example')}, and no example tests it. What speaks for it: "
-            f"the folds' prompts, made in the same way from about {trained_on} of them each, gained {gain} on the mean "
-            f"{unseen}, in {found.gained} of {plural(_tested(found), 'fold')}. A single prompt may be better or worse "
-            "than that mean."
+            f"It was trained on all {plural(found.examples, 'example')}, so none tests it. But the folds' prompts, "
+            f"each made in the same way from about {trained_on} of them, gained {gain} on average {unseen}, in "
+            f"{found.gained} of {plural(_tested(found), 'fold')}. A single prompt may be better or worse than that "
+            "average."
         )
     elif compared.lost:
         title = "Which prompt to use is open, as the folds' prompts lose answers"
         known = (
             f"They came to {gain} {interval(compared.interval, True)} {unseen}, of those that are left, and "
-            f"{compared.remark}. Their runs tell why these are lost; until then the seed prompt is the one to keep."
+            f"{compared.remark}. Their runs say why; until that is repaired, keep the seed prompt."
         )
     else:
         title = "Which prompt to use is open, as these examples do not tell"
         known = (
-            f"The folds' prompts came to {gain} {interval(compared.interval, True)} {unseen}, which may be luck. Who "
-            f"loses nothing by a change may take the final prompt, {where}; who has to be sure keeps the seed prompt, "
-            f"or collects more{_enough(found)}."
+            f"The folds' prompts came to {gain} {interval(compared.interval, True)} {unseen}, which may be luck. If a "
+            f"change costs you nothing, take the final prompt, {where}; if you have to be sure, keep the seed prompt, "
+            f"or collect more examples{_enough(found)}."
         )
-    cut = "" if final.status == "finished" else " Its run did not come to its end, so it may have learned too little."
+    unfinished = " The run on all examples did not finish, so it may have learned too little."
+    cut = "" if final.status == "finished" else unfinished
     return [title, f"{known}{cut} {measure}"]
 
 
@@ -171,7 +172,7 @@ def _enough(found: CrossValidation) -> str:
     if needed is None:
         return ""
     step = 10 ** max(0, len(str(needed)) - 2)
-    return f": some {count(-(-needed // step) * step)} examples show a difference of that size 4 times in 5"
+    return f": some {count(-(-needed // step) * step)} show a difference of that size 4 times in 5"
 
 
 def against_controls(found: CrossValidation) -> Iterator[str]:

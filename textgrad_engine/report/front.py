@@ -51,7 +51,7 @@ def front_within(result: TrainResult) -> Front | None:
 def _where(result: TrainResult) -> str:
     """Which texts have a score here, and on what; see `train.front.front_of`."""
     if (seed := result.seed_val) is None or not seed.unanswered:
-        return "of what was run on the whole validation set"
+        return "of prompts run on the whole validation set"
     answered = plural(len(seed.scores) - seed.unanswered, "validation example")
     return f"on the {answered} that the seed prompt answered"
 

@@ -31,8 +31,8 @@ def notes_on(result: TrainResult, openings: int, others: int) -> tuple[str, ...]
         notes.append(f"{capital(found.remark)}{often}.")
     if result.candidates:
         notes.append(
-            f"The best prompt was chosen on the validation set, out of {result.candidates + 1} that were tried there "
-            "with the seed prompt, so its score there flatters it."
+            f"The validation set chose the best prompt out of {result.candidates + 1} (seed prompt included), so its "
+            "score there flatters it."
         )
     notes += [f"{capital(sentence)}." for sentence in result.terms]
     notes += _without_scale(result)
@@ -77,8 +77,8 @@ def _looks(result: TrainResult, openings: int, others: int) -> Iterator[str]:
     before = looked - 1 - _controls_looked(result)  # for what was the best prompt before the run was resumed
     if looked == openings > 1 and before < 1:
         yield (
-            f"The test set was opened {looked} times at the end, for these two prompts and for the controls, and chose "
-            "nothing."
+            f"The test set was opened {looked} times at the end, for these two prompts and for the controls, and it "
+            "chose nothing."
         )
     elif openings > 1 and before > 0:
         end = ", at its end, and by evaluations of it" if openings > looked else " and at its end"
@@ -92,8 +92,8 @@ def _looks(result: TrainResult, openings: int, others: int) -> Iterator[str]:
             "often one looks at it and then chooses, the more its score flatters."
         )
     elif result.best_test is not None and result.seed != result.best:
-        whose = "By this run the" if others else "The"
-        yield f"{whose} test set was opened once, at the end, for these two prompts, and chose nothing."
+        opened = "This run opened the test set once" if others else "The test set was opened once"
+        yield f"{opened}, at the end, for these two prompts, and it chose nothing."
     if others and result.best_test is not None and result.seed != result.best:
         yield looked_at_before(others)
 
@@ -133,13 +133,13 @@ def looked_at_before(times: int) -> str:
 
     Example:
         >>> looked_at_before(3)[:79]
-        'Other runs had opened the same test examples 3 times before. Who looks 4 times '
+        'Other runs had opened the same test examples 3 times before. In 4 looks at prom'
     """
     chance = 1 - 0.975 ** (times + 1)
     return (
-        f"Other runs had opened the same test examples {plural(times, 'time')} before. Who looks {times + 1} times at "
-        f'prompts that are no better is told "better" at least once with a chance of up to {chance:.0%}; test examples '
-        "that nobody has looked at yet tell more."
+        f"Other runs had opened the same test examples {plural(times, 'time')} before. In {times + 1} looks at prompts "
+        f'that are no better, the chance of at least one "better" is up to {chance:.0%}; test examples that nobody has '
+        "looked at yet tell more."
     )
 
 
@@ -170,10 +170,10 @@ def _without_scale(result: TrainResult) -> Iterator[str]:
     scored = result.seed_val
     if scored is not None and scored.scale is None and scored.limits is None:
         yield (
-            "The loss names no scale, and scores are not from 0 to 1, so nobody knows what full marks are: an interval "
-            "may reach beyond them, and cannot allow for rare large falls that these examples do not have, so that a "
+            "The loss names no scale, and scores are not from 0 to 1, so nobody knows the best possible score. An "
+            "interval may reach beyond it, and cannot allow for rare large falls that these examples lack, so a "
             "verdict may be luck more often than it says. Answers that an nn.Metric gives 1 or more count as right, "
-            "and bring no feedback. nn.Metric(..., scale=(0, 100)), or scale in [metric], says where scores end."
+            "and bring no feedback. State the scale with nn.Metric(..., scale=(0, 100)), or scale in [metric]."
         )
 
 
@@ -200,9 +200,9 @@ def _all_alike(result: TrainResult) -> Iterator[str]:
     found = {*scores, *(each for step in result.steps if step.race is not None for each in step.race.after)}
     if len(scores) > 1 and len(found) == 1 and scores[0] < marks_of(result.seed_val.limits, scores).top:
         yield (
-            f"Every validation example scored {score(scores[0])} with all texts that were raced there, so a change "
-            "that repairs one of several faults of an answer could not show. A metric that gives part of the score for "
-            "what is right already would tell, and so would a seed prompt that gets some examples right."
+            f"Every validation example scored {score(scores[0])} with every text that was raced there, so a change "
+            "that repairs only one of an answer's faults could not show. Use a metric that gives partial credit, or a "
+            "seed prompt that gets some examples right."
         )
 
 

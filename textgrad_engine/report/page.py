@@ -172,8 +172,8 @@ def _controls(result: TrainResult, view: View) -> Iterator[Markup]:
         return
     yield element(
         "p",
-        f"Each control got no feedback and up to {plural(result.controls.calls, 'call')}; what the optimizer does "
-        "better than they is what its feedback is worth.",
+        f"Each control got no feedback and up to {plural(result.controls.calls, 'call')}; what the optimizer gains "
+        "over them is what its feedback is worth.",
         class_="hint",
     )
     rows = []
@@ -202,8 +202,8 @@ def _front(result: TrainResult) -> Iterator[Markup]:
     )
     yield element(
         "p",
-        "Tokens of the prompt from left to right, validation score from bottom to top, of what was run on the whole "
-        f"validation set and beaten in {'nothing that the table has' if len(front.heads) > 2 else 'neither'}.",
+        "Tokens of the prompt from left to right, validation score from bottom to top, of prompts that were run on "
+        f"the whole validation set, and that no other beats in {'all columns' if len(front.heads) > 2 else 'both'}.",
         class_="hint",
     )
     rows = [(f"{n} {name}".strip(), *row) for n, (name, row) in enumerate(zip(front.names, front.rows), start=1)]

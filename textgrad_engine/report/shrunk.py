@@ -66,7 +66,7 @@ def _shown(result: ShrinkResult) -> Iterator[str]:
     if any(result.removed.values()):
         yield (
             f"On other examples the short prompt may cost up to {score(result.at_worst)} of the scale (95%), as far as "
-            f"{few} can tell; up to {score(result.margin)} is taken."
+            f"{few} can tell; up to {score(result.margin)} is accepted."
         )
     for name, lost in result.refused.items():
         which = "The prompt" if len(result.removed) == 1 else name
@@ -74,15 +74,15 @@ def _shown(result: ShrinkResult) -> Iterator[str]:
         if result.removed[name]:
             stays, text = "gets no shorter than this", "a still shorter text"
         if result.ended == "budget" and lost > 1:
-            yield f"{which} {stays}: the budget was spent before {text} that was found was shown to be as good."
+            yield f"{which} {stays}: {text} was found, but the budget was spent before it was shown to be as good."
             continue
         most, taken = apart(lost, result.margin)
-        could = f"may cost up to {most} of the scale where up to {taken} is taken"
+        could = f"may cost up to {most} of the scale where up to {taken} is accepted"
         could = could if lost <= 1 else "cost answers"
         more = "A larger budget, more examples" if result.ended == "budget" else "More examples"
         yield (
-            f"{which} {stays}: {text} that was found {could}, as far as {few} can tell. {more}, a judge that "
-            "is less noisy, or a larger --margin may show that it is as good."
+            f"{which} {stays}: {text} was found, but it {could}, as far as {few} can tell. {more}, a judge that is "
+            "less noisy, or a larger --margin may show that it is as good."
         )
     if result.needed is not None:
         examples, margin = result.needed

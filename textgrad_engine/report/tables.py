@@ -270,7 +270,7 @@ def _front(front: Front) -> Iterator[RenderableType]:
         table.add_row(str(number), *row, name, style="bold" if name == "best prompt" else "")
     yield padded(fitted(table), 2)
     yield ""
-    yield indented("--front N with `show` prints one of them, and with `eval` scores it on other examples.", 2, "dim")
+    yield indented("`show --front N` prints one of them, `eval --front N` scores it on other examples.", 2, "dim")
 
 
 def _controls(view: View, calls: int) -> Iterator[RenderableType]:

@@ -12,8 +12,8 @@ from textgrad_engine.report.printing import harmless
 if TYPE_CHECKING:
     from rich.console import Console
 
-STOPPING = "stopping: answers that are under way are waited for; Ctrl-C again gives them up"
-FINISHING = "finishing: nothing is asked any more; Ctrl-C again ends at once"
+STOPPING = "stopping: waiting for answers in flight; Ctrl-C again gives them up"
+FINISHING = "finishing: no more calls are sent; Ctrl-C again ends at once"
 
 terminal_taken = threading.Lock()
 """Held while bars move: a terminal has room for those of one run."""

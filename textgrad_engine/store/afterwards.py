@@ -136,8 +136,8 @@ def kept_calls(folder: Path, what: str, about: Mapping[str, Any], *, missing: bo
         file = folder / UNFINISHED / f"{_LACKING}{name}.jsonl"
         if not file.exists():
             raise RunError(
-                f"{folder}: no {what} of the same prompt, examples and models that came to its end lacks answers of "
-                "the endpoint; without --missing all is asked"
+                f"{folder}: no finished {what} of the same prompt, examples and models lacks answers; leave out "
+                "--missing to ask for all"
             )
     else:
         kept = [file for file in sorted((folder / UNFINISHED).glob(f"{name}-*.jsonl")) if not is_recorded(file)]

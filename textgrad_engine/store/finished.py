@@ -46,7 +46,7 @@ _BEGINNINGS = {
 _PUT_BACK = (
     "Put back what was changed since: the models, the program (make it anew, if it was trained here already), the "
     "data, the metric, the optimizer, the settings, the budget, the prompts, or the version of textgrad_engine; what "
-    "the program looks up by itself, outside of tools=, has to give what it gave; or name another run_dir, for a new "
+    "the program looks up by itself, outside of tools=, must be the same as then; or name another run_dir, for a new "
     "run; "
     'or take it as it is, by Trainer(resume="anyway") or --anyway'
 )

@@ -356,6 +356,6 @@ def _in_use(path: Path) -> RunError:
     python = not (path / "config.json").is_file()
     again = "tg.Trainer(run_dir=..., resume=True)" if python else f"`textgrad-engine resume {typed(path)}`"
     return RunError(
-        f"{path}: a run folder must be new or empty, and this one holds a run; name another one, or, if that has not "
-        f"come to its end, go on with it: {again}"
+        f"{path}: a run folder must be new or empty, and this one holds a run; name another one, or go on with that "
+        f"run if it is unfinished: {again}"
     )

@@ -73,7 +73,7 @@ def _sitting(path: Path, results: Sequence[Path], notes: list[str]) -> Sitting:
 
 def overtaken(last: Sitting) -> str:
     """What is to be known of a run that was resumed and has not come as far as before."""
-    what = "the run was resumed, and has not come as far again as it was before, which is told here"
+    what = "the run was resumed, but is not yet as far as before; this shows how far it was then"
     error = error_of(last.events).partition("\n")[0]
     return f"{what}; it ended with an error: {error}" if error else what
 

@@ -88,13 +88,13 @@ class Comparison:
 
         Example:
             >>> Comparison(9.0, (1.0, 17.0), 0.03, "better", 60, bounded=False).caveat[:50]
-            'how far apart scores can be is not known, so rare '
+            'the scale of the scores is not known, so rare larg'
         """
         if self.bounded or self.verdict == "not shown":
             return ""
         return (
-            "how far apart scores can be is not known, so rare large changes that these examples do not show are not "
-            "allowed for, and the verdict may be luck more often than p says; a scale in the loss tells it"
+            "the scale of the scores is not known, so rare large changes that these examples do not show are not "
+            "allowed for, and the verdict may be luck more often than p says; give the loss a scale"
         )
 
     @property
@@ -113,9 +113,9 @@ class Comparison:
         if self.verdict != "not shown":
             return ""
         if self.lost:
-            return f"on {self.lost} examples answers were lost that were there before, more than chance loses"
+            return f"{self.lost} examples lost the answer that they had before, more than chance explains"
         if self.lost_before:
-            return f"on {self.lost_before} examples answers were lost before that are there now, more than chance loses"
+            return f"{self.lost_before} examples lacked the answer before that they have now, more than chance explains"
         size = f"n = {self.n}"
         if self.clusters is not None:
             size += f" in {self.clusters} cluster{'' if self.clusters == 1 else 's'}"

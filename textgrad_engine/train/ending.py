@@ -220,12 +220,12 @@ class Ending(Reserve):
         if held * 9 >= spent and held > left:
             return (
                 f"{_figure(held / unit)} {word} of the budget are held for calls whose endpoint did not say what "
-                "they used, as the most that they can have used counts there; a lower max_tokens makes that less"
+                "they used: the most that they can have used counts; a lower max_tokens makes that less"
             )
         if left * 9 < spent or left <= 0:
             return ""
         why = (
-            f"a call is sent where its longest answer fits, too, and one may need {_figure(most / unit)}; a lower "
+            f"a call is sent only if its longest answer fits, too, and one may need {_figure(most / unit)}; a lower "
             "max_tokens, or shorter examples, make that less"
             if left < most
             else "they were kept for the end of the run, which took less than it could have"

@@ -19,7 +19,7 @@ RERUNS = 2
 """So often an example is run again before it counts as broken, where nothing else is said: of what is off one time in
 ten one in a thousand is off three times in a row."""
 
-_NOT_IN_EACH = "in one run, and not in each"
+_NOT_IN_EACH = "in one run, but not in each"
 
 _MOST_TOLD = 3
 """So many broken examples are named."""

@@ -17,8 +17,8 @@ _MOST_OF_PROBLEM = 200
 """Characters of the first problem of a run in which nothing was tried; its steps have all of it."""
 
 _ABOVE_ONE = (
-    "all training answers scored 1 or more, which is right where a metric names no scale, so there was nothing to "
-    "learn; nn.Metric(..., scale=(0, 100)), or scale in [metric], says what full marks are"
+    "all training answers scored 1 or more, which counts as right if a metric names no scale, so there was nothing to "
+    "learn; state the scale with nn.Metric(..., scale=(0, 100)), or scale in [metric]"
 )
 
 
@@ -93,7 +93,7 @@ def _lost(result: TrainResult) -> str:
     if len(first) > _MOST_OF_PROBLEM:
         first = f"{first[:_MOST_OF_PROBLEM]}..."
     of_all = f"{len(lost):,} of {_some(len(result.steps), 'step')}"
-    return f"nothing was tried, as answers were not to be had in {of_all} (step {lost[0].step}: {first})"
+    return f"nothing was tried, as answers were missing in {of_all} (step {lost[0].step}: {first})"
 
 
 def _untried(result: TrainResult) -> str:
@@ -111,8 +111,8 @@ def _without_effect(result: TrainResult) -> str:
     if len(races) < 2 or any(race.gained or race.lost for race in races):
         return ""
     return (
-        f" (in {len(races):,} races no score of an example changed: it may tell nothing of half of the way, or the "
-        "program give answers that it has kept, or not use the texts)"
+        f" (in {len(races):,} races no example's score changed: the metric may give no partial credit, or the program "
+        "may return stored answers, or not use the texts)"
     )
 
 

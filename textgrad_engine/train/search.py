@@ -88,7 +88,8 @@ class SearchRun(Run):
             if not is_by_the_request(error):
                 raise
             _log.warning(
-                "with the texts that were found most of all %d validation answers are lost, so the seed texts stay: %s",
+                "with the texts that were found, most of the %d validation answers are lost, so the seed texts stay: "
+                "%s",
                 *(len(self.val), error),
             )
             self.best_val = None

@@ -257,7 +257,7 @@ class StepRun(Run):
             except Exception as error:
                 if is_by_the_request(error):  # of most answers, and a run that is resumed would ask for them in vain
                     kept = False
-                    refusal = f"it won its race, and most of all {len(self.val)} validation answers are lost: {error}"
+                    refusal = f"it won its race, but most of the {len(self.val)} validation answers are lost: {error}"
                 else:  # the budget is spent, Ctrl-C: the race has decided, and the step has been
                     ended_by = error
             if after is not None and self.does_worse(found, validated):

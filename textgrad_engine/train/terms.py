@@ -49,8 +49,8 @@ def _varying(objective: Objective) -> Iterator[str]:
     if not changed:
         return
     vary = (
-        f"and of {twice} examples that were run twice with the same texts {changed} came to another score, so they may "
-        "have refused what is no worse"
+        f"but of {twice} examples that were run twice with the same texts, {changed} got another score, so they may "
+        "have refused changes that are no worse"
     )
     if objective.floors_refused or not again:
         repair = "; with reruns=2 an example that must never break is run again before it counts as broken"
@@ -62,7 +62,7 @@ def _varying(objective: Objective) -> Iterator[str]:
     if objective.marks_refused and again:  # they are held to the best run so far, which may have been luck
         repair = "" if guarded.passing is not None else "passing=... says which score is good enough, and "
         yield (
-            f"examples that must never break refused changes by marks below the best one, {vary}; {repair}a floor "
+            f"examples that must never break refused changes for marks below the best one, {vary}; {repair}a floor "
             "under their mean is steadier"
         )
 
