@@ -195,7 +195,9 @@ def test_a_coroutine_that_a_plain_function_gives_is_refused_as_it_runs_outside()
     def handler() -> Coroutine[Any, Any, str]:
         return ask()
 
-    with pytest.raises(TypeError, match=r"handler\(\) gave a coroutine, which runs when .* `with budget\("):
+    with pytest.raises(
+        TypeError, match=r"handler\(\) gave a coroutine, which runs only after the call has ended: .* `with budget\("
+    ):
         handler()
 
 

@@ -57,8 +57,8 @@ class Block(contextlib.ContextDecorator, Generic[T]):
                 raise
             raise RuntimeError(
                 f"{self._name}(...) was left in another context than it was entered in, so not all that ran between "
-                "was inside of it: where a framework runs both halves of a generator in threads, as of a dependency of "
-                "FastAPI, make that an `async def`, or open the block where the calls are made"
+                "was inside of it: if a framework runs the halves of a generator in different threads, as FastAPI does "
+                "with a dependency, make that an `async def`, or open the block where the calls are made"
             ) from error
 
     def __call__(self, func: Any) -> Any:
@@ -78,9 +78,8 @@ class Block(contextlib.ContextDecorator, Generic[T]):
             )
         if getattr(plain, "__code__", None) in _OPENING:
             raise TypeError(
-                f"{self._name}(...) decorates a function, and {plain.__name__}() gives a context manager, so that what "
-                f"runs in its block runs when the call of it is over: write `with {self._name}(...):` inside of it, "
-                "around its `yield`"
+                f"{self._name}(...) decorates a function, and {plain.__name__}() gives a context manager, whose block "
+                f"runs only after the call has ended: write `with {self._name}(...):` inside of it, around its `yield`"
             )
         if not is_coroutine_function(func):
             return self._over(func, inside_of_it)
@@ -104,8 +103,8 @@ class Block(contextlib.ContextDecorator, Generic[T]):
                 given.close()
                 name = getattr(func, "__name__", type(func).__name__)
                 raise TypeError(
-                    f"{self._name}(...) decorates {name}(), and {name}() gave a coroutine, which runs when it is "
-                    f"awaited and that is over: decorate the `async def` itself, or {instead}"
+                    f"{self._name}(...) decorates {name}(), and {name}() gave a coroutine, which runs only after the "
+                    f"call has ended: decorate the `async def` itself, or {instead}"
                 )
             return given
 

@@ -149,7 +149,7 @@ def test_a_pullback_kept_beyond_its_vmap_says_so() -> None:
         return out
 
     func.vmap(program)(TEXTS)
-    with pytest.raises(AutogradError, match="made inside vmap, and its feedback is asked for when that is over"):
+    with pytest.raises(AutogradError, match="made inside vmap, and its feedback is asked for after vmap ended"):
         kept[0]("words")
 
 

@@ -201,5 +201,5 @@ def test_an_app_that_is_asked_as_a_critic_is_told_how_to_name_another(purpose: A
         asked = ops.chat_completion(None, [{"role": "user", "content": "Why?"}], purpose=purpose)
         with pytest.raises(ValueError, match="too many values") as caught:
             str(asked)
-    said = "it was asked for 'backward', as the model of 'forward' is unless another one is named: by use_models(back"
+    said = "it was asked for 'backward', as the 'forward' model is unless you name another one: use_models(back"
     assert any(said in note for note in caught.value.__notes__) == (purpose == "backward")

@@ -90,7 +90,7 @@ def test_an_error_that_is_none_of_ours_names_the_model_and_those_that_are():
     with pytest.raises(OSError, match="closed") as caught:
         asyncio.run(Check(Own(lambda: _raises(OSError("closed")))).complete(request))
     assert (
-        "the model 'own': Own.complete(); what is a failure of the endpoint is a `ModelError`"
+        "the model 'own': Own.complete(); for a failure of the endpoint, raise a `ModelError`"
         in (caught.value.__notes__[0])
     )
     with pytest.raises(ServerFailed) as ours:

@@ -522,8 +522,8 @@ def test_an_endpoint_that_says_nothing_is_left_is_asked_again_after_the_longest_
     assert sent == pytest.approx([0, 61, 122, 183])
     (said,) = [record.getMessage() for record in caplog.records]
     assert said == (
-        "'far' is asked again in 60 s: by the x-ratelimit headers of its answers nothing is left until then of what "
-        "the account may use"
+        "'far' is asked again in 60 s: the x-ratelimit headers of its answers say that the account's limit is used up "
+        "until then"
     )
 
 
@@ -581,7 +581,7 @@ def test_a_days_quota_that_rolls_is_waited_for_by_all_and_then_taken_up_as_it_co
     assert sent < 50  # the six that were under way were refused, and hardly any after them
     (said,) = [record.getMessage() for record in caplog.records]
     assert "is asked again in 9 s" in said
-    assert "in a day" in said
+    assert "the account's daily limit is used up" in said
 
 
 def test_a_quota_that_is_back_too_late_fails_what_is_queued(run, ask):

@@ -68,7 +68,7 @@ def test_variables_that_want_feedback_and_are_no_parameters_are_named(caplog: py
     assert overlooked(program) == ["mine", "pair[0]"]
     assert len(list(program.parameters())) == 1
     (said,) = caplog.messages
-    assert "A Variable that is to be trained is an nn.Parameter" in said
+    assert "make a Variable that is to be trained an nn.Parameter" in said
 
 
 def test_what_an_instance_has_of_its_own_hides_what_its_class_has() -> None:
@@ -149,5 +149,7 @@ def test_an_optimizer_without_parameters_says_where_none_are_found() -> None:
     """The whole program in a list is an error at once."""
     program = nn.Module()
     program.steps = [chat()]
-    with pytest.raises(ValueError, match=r"none is found in plain lists and dicts \(in nn\.ModuleList.*in its class"):
+    with pytest.raises(
+        ValueError, match=r"also in nn\.ModuleList, .* but none in plain lists or dicts, or in the class"
+    ):
         optim.TGD(program.parameters())

@@ -219,7 +219,7 @@ def test_a_pool_inside_an_evaluation_is_told_of_once(model: FunctionModel, caplo
     for _ in range(2):
         assert evaluate(program, ROWS, nn.ExactMatch()).mean == 0.0
     (said,) = warnings_of(caplog)
-    assert said.startswith("evaluate(Program): parts of the program were called in threads that know nothing of it (")
+    assert said.startswith("evaluate(Program): parts of the program were called in threads that do not belong to it (")
     assert "(ChatCompletion: 4)" in said
     assert "func.pmap(part)(items)" in said
     assert WATCHED == {}

@@ -126,7 +126,9 @@ def test_a_forgotten_init_of_the_base_is_named() -> None:
 
 def test_no_parameters_says_why() -> None:
     """The usual reasons are a program without nn.Parameter, and modules where PyTorch does not look for them either."""
-    with pytest.raises(ValueError, match=r"got no parameters.*nn\.Parameter, and none .*nn\.ModuleList"):
+    with pytest.raises(
+        ValueError, match=r"got no parameters: .*nn\.Parameter that __init__ assigns to self, also in nn\.ModuleList"
+    ):
         TGD([])
 
 

@@ -64,7 +64,7 @@ def test_a_program_that_keeps_in_itself_what_belongs_to_one_example_is_told_of(
             tg.evaluate(Own(in_itself=in_itself), rows, nn.ExactMatch(), concurrency)
     said = [each.getMessage() for each in caplog.records if each.name == "textgrad_engine.nn.side_by_side"]
     assert len(said) == told
-    assert all(each.startswith("Own.turns is assigned while the program is run on several examples") for each in said)
+    assert all(each.startswith("Own.turns is assigned while several examples run in threads: each") for each in said)
 
 
 @pytest.mark.parametrize("cached", [True, False])

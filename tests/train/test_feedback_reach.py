@@ -123,7 +123,7 @@ def test_who_trains_a_judge_that_speaks_to_its_prediction_is_told_of_the_setting
             return self.judge(word)
 
     program = Marks()
-    with pytest.raises(AutogradError, match=r"What is trained in a judge, .* hears with eval_mode=False"):
+    with pytest.raises(AutogradError, match=r"A judge's own instructions are trained only with eval_mode=False"):
         fit(program, optim.TGD(program.parameters()), lambda request: {"score": 0, "explanation": "no"})
 
 

@@ -19,7 +19,7 @@ from textgrad_engine.keywords import names_told
 from textgrad_engine.wording import told
 
 _OFF = (
-    "Grad is off here, as under no_grad() and in a program that is evaluated: one that improves its own answer has "
+    "Grad is off here, as under no_grad() and in evaluation; a program that improves its own answer needs "
     "`with tg.enable_grad():` around the forward and the backward. "
 )
 """What is said first where nothing is recorded, which a program that is evaluated does not see of its own code."""
@@ -220,10 +220,10 @@ def _roots(variables: Any, gradients: Any, create_graph: bool) -> Roots:
             raise AutogradError(
                 f"{label_of(root)} does not require grad and has no grad_fn: nothing that led to it wants feedback. "
                 f"{'' if is_grad_enabled() else _OFF}"
-                "Make a prompt with requires_grad=True (an nn.Parameter has it), compute outside of no_grad(), and go "
-                "on with an answer itself, as its .data, str() and .detach() lead nowhere. A loss speaks to its "
-                "prediction alone: are loss(prediction, target) in that order? An answer that is to be improved itself "
-                "is made a leaf: answer = nn.Parameter(answer)"
+                "Make a prompt with requires_grad=True (an nn.Parameter has it), compute outside of no_grad(), and "
+                "pass on the answer itself: .data, str() and .detach() cut the graph. Feedback goes to the prediction "
+                "alone: is it loss(prediction, target), in that order? To improve an answer itself, make it a leaf: "
+                "answer = nn.Parameter(answer)"
             )
     found = Roots([], [], [])
     with set_grad_enabled(create_graph):  # not before: a generator computes its losses where they are listed

@@ -259,7 +259,7 @@ class ExampleContexts(Context):
             AutogradError: always: nobody asks for it but a rule that is run when the `vmap` is over.
         """
         raise AutogradError(
-            "this call was made inside vmap, and its feedback is asked for when that is over. Return the gradient from "
+            "this call was made inside vmap, and its feedback is asked for after vmap ended. Return the gradient from "
             "the function that vmap runs, not what computes it."
         )
 

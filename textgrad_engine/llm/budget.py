@@ -253,8 +253,8 @@ class Budgeted(Wrapper):
             return
         self._warned = True
         _log.warning(
-            "%r says that a call used %d tokens, and at most %d were possible by its text and max_tokens: it takes no "
-            "notice of max_tokens, or counts otherwise, and can pass the budget by as much",
+            "%r says that a call used %d tokens, but its text and max_tokens allow at most %d: it ignores max_tokens, "
+            "or counts otherwise, and can exceed the budget by as much",
             self.name,
             usage.total_tokens,
             amount.tokens,

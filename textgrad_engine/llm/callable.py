@@ -115,8 +115,8 @@ class CallableModel:
     def when_it_raises(self) -> str:
         """What is said with an error of the app that is none of `retry`."""
         return (
-            f"raised in {self.name}; kinds of errors that another attempt may help against are named by "
-            "llm.CallableModel(..., retry=TimeoutError): these are tried again, and cost one answer"
+            f"raised in {self.name}; if another attempt may help, name the kind of error in "
+            "llm.CallableModel(..., retry=TimeoutError): it is then tried again, and costs at most one answer"
         )
 
     def __repr__(self) -> str:

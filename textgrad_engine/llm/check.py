@@ -81,14 +81,14 @@ class Check(Wrapper):
             raise
         except Exception as error:  # a bug, or a failure of the network in the words of somebody's client
             usual = (
-                f"raised in {_of_class(self._core)}.complete(); what is a failure of the endpoint is a `ModelError`, "
-                "such as errors.ConnectionFailed or errors.RateLimited: these are tried again, and cost one answer"
+                f"raised in {_of_class(self._core)}.complete(); for a failure of the endpoint, raise a `ModelError`, "
+                "such as errors.ConnectionFailed or errors.RateLimited: it is tried again, and costs at most one answer"
             )
             error.add_note(getattr(self._core, "when_it_raises", usual))
             if request.purpose != "forward":
                 error.add_note(
-                    f"it was asked for {request.purpose!r}, as the model of 'forward' is unless another one is named: "
-                    f"by use_models({request.purpose}=...), or {request.purpose} in a config's [models]"
+                    f"it was asked for {request.purpose!r}, as the 'forward' model is unless you name another one: "
+                    f"use_models({request.purpose}=...), or {request.purpose} in a config's [models]"
                 )
             raise
         if not isinstance(completion, Completion):

@@ -232,8 +232,8 @@ class Gate:
         if not self._told:
             self._told = True
             _log.warning(
-                "%r is asked again in %.0f s, and then more slowly: what the account may use in a day is used up, and "
-                "the endpoint says that some of it is back so soon",
+                "%r is asked again in %.0f s, and then more slowly: the account's daily limit is used up, and the "
+                "endpoint says that some of it is back by then",
                 name,
                 math.ceil(seconds),
             )
@@ -267,7 +267,7 @@ class Gate:
         now = self.now()
         if self._said is None or self._paused_until - now >= delay or self._said.wait(size, now) < delay:
             return
-        why = "by the x-ratelimit headers of its answers nothing is left until then of what the account may use"
+        why = "the x-ratelimit headers of its answers say that the account's limit is used up until then"
         self._said_silence.tell(delay, "%r is asked again in %.0f s: %s", self._name, delay, why)
 
     def fail_alike(self, error: BadRequest, request: Request, defaults: GenerateConfig) -> None:

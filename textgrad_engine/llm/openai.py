@@ -256,8 +256,8 @@ class OpenAIModel(Closing):
     def _say_cut(self, request: Request, completion: Completion) -> None:
         self._cut = True
         _log.warning(
-            "%r counted %d tokens of a request (%s) of %d characters, and no text has so few: it reads less than it "
-            "is sent, as Ollama does beyond its num_ctx, and says nothing of it. Give the server a longer context "
+            "%r counted %d tokens of a request (%s) of %d characters, fewer than any text has: without saying so, it "
+            "reads only a part, as Ollama does beyond its num_ctx. Give the server a longer context "
             "(OLLAMA_CONTEXT_LENGTH), and state it here with context=...",
             self.name,
             completion.usage.input_tokens,
@@ -294,9 +294,10 @@ class OpenAIModel(Closing):
             refused = ", and while tests run nothing would be: use a model of textgrad_engine.testing"
             raise mark(
                 AuthenticationFailed(
-                    f"no API key for {self.name!r}: set OPENAI_API_KEY, or give llm.resolve(name, api_key=...) in the "
-                    "place of the name; a server that needs none is named by base_url='http://localhost:11434/v1' "
-                    "there; nothing was sent" + (refused if os.environ.get(REFUSE_REQUESTS) else "")
+                    f"no API key for {self.name!r}: set OPENAI_API_KEY, or give llm.resolve(name, api_key=...) in "
+                    "place of the name; for a server that needs none, "
+                    "llm.resolve(name, base_url='http://localhost:11434/v1'); nothing was sent"
+                    + (refused if os.environ.get(REFUSE_REQUESTS) else "")
                 ),
                 sent=False,
             )

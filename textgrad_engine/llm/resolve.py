@@ -239,9 +239,9 @@ def _named(
     elif not elsewhere:
         raise UnknownModelError(
             f"nothing answers to the model name {as_name(name)!r}; there are 'openai/NAME' "
-            f"(e.g. 'openai/gpt-5-mini'), {_simulated()}, and any name with the address of an OpenAI-compatible "
-            f"server: llm.resolve({as_name(name)!r}, base_url='http://localhost:11434/v1') makes a model of it, which "
-            "is given in the place of the name (--base-url on the command line, OPENAI_BASE_URL in the environment)"
+            f"(e.g. 'openai/gpt-5-mini'), {_simulated()}, and any name that an OpenAI-compatible server has: give its "
+            f"address, with llm.resolve({as_name(name)!r}, base_url='http://localhost:11434/v1') in place of the name, "
+            "--base-url on the command line, or OPENAI_BASE_URL in the environment"
         )
     if not name:
         raise UnknownModelError("the name of the model is empty; with a base_url, give the name that its server uses")

@@ -138,7 +138,7 @@ class Retry(Wrapper):
                 delay = max(delay, asked or 0.0)  # nothing is back before
             if self._clock() - began + delay > self.policy.deadline:
                 error.add_note(
-                    f"no further attempt: the deadline of {self.policy.deadline:g} s for all of them is near"
+                    f"no further attempt: the deadline of {self.policy.deadline:g} s for all attempts is near"
                 )
                 break
             again, pause = request, True

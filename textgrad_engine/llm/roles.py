@@ -127,13 +127,13 @@ def model_for(purpose: Purpose, override: str | Model | None = None) -> Model:
     if (recorded := replayed_model(purpose)) is not None:
         return resolve(recorded)
     elsewhere = (
-        " A block is open elsewhere, and a thread that is begun inside of it knows nothing of it: use "
-        "func.pmap(part)(items) instead, or begin the thread with contextvars.copy_context().run."
+        " A use_models block is open elsewhere, but does not reach threads that are started inside it: use "
+        "func.pmap(part)(items) instead, or start the thread with contextvars.copy_context().run."
     )
     raise NoModelError(
-        f"no model was named for {purpose!r} calls. Either, for a whole script, "
-        "tg.set_models(forward='openai/gpt-5-mini'); or, for a block, "
-        f"with tg.use_models(forward='openai/gpt-5-mini'): ...{elsewhere if _open and not block else ''}"
+        f"no model was named for {purpose!r} calls. Write tg.set_models(forward='openai/gpt-5-mini') for a whole "
+        "script, or for a block: with tg.use_models(forward='openai/gpt-5-mini'): ..."
+        f"{elsewhere if _open and not block else ''}"
     )
 
 

@@ -35,7 +35,7 @@ _TOO_LONG = {
     "judge": f"{_SEND_LESS}; it is a request to a judge, which is shown all that it judges",
 }
 _TOO_LONG_TO_BE_FITTED = (
-    f"{_SEND_LESS}; what a critic or an optimizer is shown is fitted to the size of the context where it is known: "
+    f"{_SEND_LESS}; requests to critics and optimizers are fitted to the model's context if its size is known: "
     "state it with context=... (llm.resolve, OpenAIModel, or the config's [models])"
 )
 

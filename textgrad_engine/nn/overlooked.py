@@ -91,10 +91,10 @@ def tell_of_overlooked(root: Module) -> None:
     if lost:
         _told[id(root)] = root
         _log.warning(
-            "the program has texts in plain lists or dicts, in its class, or as no nn.Parameter, where nobody finds "
-            "them (%s): they are not trained. Put modules into an nn.ModuleList or nn.ModuleDict, parameters into an "
-            "nn.ParameterList or nn.ParameterDict, and what the class has into __init__: self.text = "
-            "nn.Parameter(...). A Variable that is to be trained is an nn.Parameter. Or freeze them by "
+            "the program has texts in plain lists or dicts, in its class, or in Variables other than nn.Parameters "
+            "(%s): they are not trained. Put modules into an nn.ModuleList or nn.ModuleDict, parameters into an "
+            "nn.ParameterList or nn.ParameterDict, and texts of the class into __init__: self.text = "
+            "nn.Parameter(...); make a Variable that is to be trained an nn.Parameter. Or freeze them by "
             "requires_grad_(False), if that is what was meant",
             ", ".join(lost[:_MOST]) + (f" and {len(lost) - _MOST} more" if len(lost) > _MOST else ""),
         )

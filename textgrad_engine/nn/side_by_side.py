@@ -57,9 +57,9 @@ class Assigned:
                 return
             told.add(name)
         _log.warning(
-            "%s.%s is assigned while the program is run on several examples, which go on side by side in threads: each "
-            "sees what another one put there, so answers and scores may be of a mixture. Keep what belongs to one "
-            "call in a variable of forward, and hand it on as an argument; concurrency=1 runs one example at a time",
+            "%s.%s is assigned while several examples run in threads: each sees what another one put there, so "
+            "answers and scores may be mixed up. Keep the values of one call in local variables of forward, and pass "
+            "them on as arguments; concurrency=1 runs one example at a time",
             kind.__name__,
             name,
         )

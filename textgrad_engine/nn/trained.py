@@ -110,9 +110,9 @@ def watched(program: Any, call: str) -> Iterator[None]:
             _told[id(program)] = program
             parts = ", ".join(f"{name}: {count}" for name, count in sorted(watch.strangers.items()))
             _log.warning(
-                "%s(%s): parts of the program were called in threads that know nothing of it (%s). If the program asks "
-                "them in a thread pool of its own, a budget, use_models, records, repeats and other texts do not reach "
-                "these calls: in the program, %s",
+                "%s(%s): parts of the program were called in threads that do not belong to it (%s). If they are "
+                "threads of the program's own pool, a budget, use_models, records, repeats and other texts do not "
+                "reach these calls: in the program, %s",
                 *(call, type(program).__name__, parts, _POOL.format(knower="its caller")),
             )
 
@@ -152,7 +152,7 @@ def check_known(module: Module, runs: tuple[object, ...]) -> None:
             raise DispatchError(
                 f"{type(module).__name__} was called in a process that was forked in the run that trains it: the call "
                 "would be outside of the run's budget, and may wait for ever for what a thread of the parent held. In "
-                "the program, use func.pmap(part)(items) instead of a process pool, which may do what asks no model."
+                "the program, use func.pmap(part)(items) instead; a process pool is for work that asks no model."
             )
         runs = tuple([each for each in runs if each not in _of_parent])
     if runs and not _is_known(runs):

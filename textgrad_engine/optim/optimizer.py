@@ -139,9 +139,9 @@ class Optimizer:
         given = list(params)
         if not given:
             raise ValueError(
-                "the optimizer got no parameters; program.parameters() is empty when nothing is an nn.Parameter, and "
-                "none is found in plain lists and dicts (in nn.ModuleList, nn.ParameterList and their like they are), "
-                "nor in its class (assign it to self in __init__)"
+                "the optimizer got no parameters: program.parameters() finds each nn.Parameter that __init__ assigns "
+                "to self, also in nn.ModuleList, nn.ParameterList and their like, but none in plain lists or dicts, or "
+                "in the class"
             )
         for group in groups_of(given):
             self.add_param_group(group)

@@ -216,7 +216,7 @@ def run_together(look: Look, function: Callable[[T], R], items: Sequence[T], con
 
 
 _IN_THREADS = (
-    "examples of this program are run in threads, as it waits for something before it asks a model; what only the "
-    "thread that made it may use, such as a connection, is made for each (threading.local()); concurrency=1 runs one "
-    "example after the other"
+    "examples of this program are run in threads, as it waits for something before it asks a model; if an object may "
+    "be used only in the thread that made it, such as a connection, make one for each thread (threading.local()); "
+    "concurrency=1 runs one example after the other"
 )

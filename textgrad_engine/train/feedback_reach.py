@@ -57,9 +57,9 @@ class Reach:
                 if not self._beside:
                     _log.warning(
                         "none of the first %d losses leads back to what is trained (%s): they lead to other texts "
-                        "alone (%s), so no feedback on them changes anything. A program that uses what is trained for "
-                        "other examples is as it should be. Else give the optimizer those texts, too, or join what "
-                        "Python made of an answer's .data to that by ops.straight_through(result, answer)%s",
+                        "alone (%s), so no feedback on them changes anything. All is well if the program uses what is "
+                        "trained for other examples. Else give the optimizer those texts, too; if Python makes the "
+                        "result from an answer's .data, return ops.straight_through(result, answer)%s",
                         len(roots),
                         ", ".join(parameters),
                         ", ".join([leaf.role or "a text without a role" for leaf in found.values()]),
@@ -69,11 +69,10 @@ class Reach:
                 self._beside += len(roots)
             if heard and (unheard := [name for name in parameters if name not in heard]):
                 _log.warning(
-                    "none of the first %d losses leads back to %s: no feedback on them gets there. A program that "
-                    "reads the .data of an answer and goes on with what Python makes of it joins the two by "
-                    "ops.straight_through(result, answer); an f-string with a parameter in it is plain text, where "
-                    "ops.format, + and {slots} keep the way back; one that uses other prompts for these examples is as "
-                    "it should be%s",
+                    "none of the first %d losses leads back to %s: no feedback on them gets there. All is well if the "
+                    "program uses other prompts for these examples. Else: if Python makes something from an answer's "
+                    ".data, go on with ops.straight_through(result, answer); put a parameter into a text by "
+                    "ops.format, + or {slots}, as an f-string is plain text%s",
                     len(roots),
                     " or ".join(unheard),
                     _caveat(),
@@ -105,10 +104,10 @@ class Reach:
             waived = sum(times > 1 for each, times in self._lost.items() if each not in self._cut_off)
         repair = (
             "The program must return the Variable that it computes from its parameters, not its .data, a new Variable "
-            "or what .detach() gives, and not under no_grad(); an f-string with a parameter in it is plain text, where "
-            "ops.format, + and {slots} keep the way back; what Python made of an answer's .data is joined to that "
-            "by ops.straight_through(result, answer). What is trained in a judge, its instructions, hears with "
-            "eval_mode=False. The loss must use what it returns"
+            "or what .detach() gives, and not under no_grad(). Put a parameter into a text by ops.format, + or "
+            "{slots}, as an f-string is plain text. If Python makes the result from an answer's .data, return "
+            "ops.straight_through(result, answer). A judge's own instructions are trained only with eval_mode=False. "
+            "The loss must use what the program returns"
             f"{_caveat()}"
         )
         if count + waived >= self._examples and not is_rehearsed():
@@ -119,7 +118,7 @@ class Reach:
         if not told:
             _log.warning(
                 "none of the losses of the first %d of %d training examples requires grad, so no feedback on them "
-                "reaches a text. A program that uses what is trained for other examples is as it should be. Else: %s",
+                "reaches a text. All is well if the program uses what is trained for other examples. Else: %s",
                 count,
                 self._examples,
                 repair,

@@ -82,7 +82,7 @@ class LostRounds:
         if found is not None:
             error = own_copy(self._refusals[found])
             error.add_note(
-                f"step {number} came to nothing by it, as each after it would; resumed, the run takes it anew"
+                f"this made step {number} fail, as it would each later one; a resumed run takes the step anew"
             )
             raise error
         self._round.setdefault(kind, []).append(problems[0] if lost else "")

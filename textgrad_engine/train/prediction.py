@@ -12,9 +12,9 @@ from textgrad_engine.errors import ScoreError
 from textgrad_engine.wording import a_class
 
 A_COROUTINE = (
-    "a program returns a Variable, and this one a coroutine: write it as a plain def. What it asks a model is pending "
-    "by itself, and many calls are under way at once; what waits belongs into the `async def forward` of a Function. "
-    "An agent that is async as a whole is run by it: return asyncio.run(self.agent(question))"
+    "a program returns a Variable, and this one a coroutine: write it as a plain def. Its model calls run concurrently "
+    "anyway; code of yours that awaits belongs in the `async def forward` of a Function. If all of it is async, such "
+    "as an agent, run it: return asyncio.run(self.agent(question))"
 )
 
 

@@ -46,9 +46,9 @@ def missing_told(fit: Callable[P, R]) -> Callable[P, R]:
                     "optim.TGD(program.parameters())"
                 )
             raise TypeError(
-                "fit: there are no validation examples, which decide what change is kept; write fit(program, loss, "
+                "fit: there are no validation examples, which decide what changes are kept; write fit(program, loss, "
                 "optimizer, train, val). data.random_split(examples, [0.5, 0.5], seed=0) cuts what you have in two; "
-                "of fewer than a hundred, tg.cross_validate makes more"
+                "if you have fewer than a hundred, tg.cross_validate makes more of them"
             )
         return fit(*args, **kwargs)
 

@@ -88,7 +88,7 @@ def unanswered(draft: Draft) -> Outcome:
     Args:
         draft: the draft.
     """
-    why = "no answer was to be had with it"
+    why = "its texts got no answers"
     return Outcome(replace(draft, problems=(*draft.problems, why)), why, lost=True)
 
 
