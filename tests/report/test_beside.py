@@ -91,7 +91,7 @@ def test_both_runs_scores_verdict_and_cost(run_of: Any, result: TrainResult) -> 
     said = " ".join(text.split())
     assert "test, best 0.900 [0.699, 0.972] 0.400 [0.219, 0.613]" in said
     assert "B against A: worse: -0.500 [-0.698, -0.211], p = 0.002, on test, 20 examples." in said
-    assert "Tried on the validation set: by A 1 changed text and by B 1 changed text." in said
+    assert "On the validation set, A tried 1 changed text and B tried 1 changed text." in said
     assert "If you now take the better of the two, it has chosen: the more runs you compare" in said
     assert "Settings: unknown, as A and B were started from Python" in said
     assert "all 86 1,234 $0.25 0 0 $0.00 Time: A 1 min 15 s, B 3.0 s." in said
@@ -252,7 +252,7 @@ def test_an_unfinished_run_counts_as_far_as_it_came(run_of: Any, result: TrainRe
     said = " ".join(shown(run_of(result, "a"), killed).split())
     assert "no result: it was killed after 2 steps" in said
     assert "nothing paired can be said, as B has no best prompt measured on test" in said
-    assert "Tried on the validation set: by A 1 changed text and by B 1 changed text." in said
+    assert "On the validation set, A tried 1 changed text and B tried 1 changed text." in said
     assert "forward 84 1,234 $0.25 1 6 $0.50" in said
     assert "Time: A 1 min 15 s, B unknown." in said
     assert "Best prompts: the same" in said

@@ -342,8 +342,8 @@ def _texts(first: Run, second: Run) -> Iterator[Texts]:
 
 
 def _remarks(first: Run, second: Run, sides: tuple[Side, Side], pairings: tuple[Pairing, ...]) -> Iterator[str]:
-    tried = " and ".join(f"by {name} {plural(side.candidates, 'changed text')}" for name, side in zip("AB", sides))
-    yield f"Tried on the validation set: {tried}."
+    tried = " and ".join(f"{name} tried {plural(side.candidates, 'changed text')}" for name, side in zip("AB", sides))
+    yield f"On the validation set, {tried}."
     if first.best == second.best:
         luck = same_conditions(first, second)
         yield f"Both have the same best prompt{', so what differs between their scores is luck' if luck else ''}."
@@ -356,7 +356,7 @@ def _remarks(first: Run, second: Run, sides: tuple[Side, Side], pairings: tuple[
         yield "Each prompt was chosen on validation, which flatters both, and more so the one with more tries."
     if max(side.openings for side in sides) > 1:
         looked = " and ".join(f"{plural(side.openings, 'time')} for {name}" for name, side in zip("AB", sides))
-        yield f"The test split was opened {looked}, evaluations since included."
+        yield f"The test split was opened {looked}, later evaluations included."
     for name, run in zip("AB", (first, second)):
         if run.result is not None and run.result.controls is not None and run.result.controls.each:
             yield f"What {name} cost includes its controls."
