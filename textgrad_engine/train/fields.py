@@ -66,7 +66,7 @@ def fields_named_by(program: Callable[..., Any]) -> Callable[[dict[str, Any], st
         for field in required:
             if example.get(field) is None:
                 whole = len(required) == 1 and field not in example and not suggest(field, example)
-                hint = "; a program is given no example, but by name those fields that it names" if whole else ""
+                hint = "; a program is called with the fields that it names, not with the example" if whole else ""
                 raise DataError(lacking(example, name, field, ", which the program's forward names") + hint)
         for field in in_system:
             if field in example and example[field] is None:
@@ -103,7 +103,7 @@ def refuse_unnamed(program: Callable[..., Any]) -> None:
     called, held = _called_first(program)
     if getattr(type(called), "forward", None) is Module.forward:
         raise TypeError(
-            f"{told(program)} has no `forward`; write def forward(self, ticket), which is given those fields of an "
+            f"{told(program)} has no `forward`; write def forward(self, ticket), which is called with the fields of an "
             "example that it names"
         )
     if is_coroutine_function(getattr(called, "forward", called)):
@@ -117,7 +117,7 @@ def refuse_unnamed(program: Callable[..., Any]) -> None:
     names_slots = by_name and isinstance(getattr(called, "slots", None), Sequence | AbstractSet | Mapping)  # no Mock's
     if by_place or (several and len(variadic) == len(parameters) and not names_slots):
         raise TypeError(
-            f"{told(program)} takes {', '.join([*by_place, *several])}, and a program is called by name with those "
+            f"{told(program)} takes {', '.join([*by_place, *several])}, and a program is called by name with the "
             "fields of an example that it names: write them out, def forward(self, ticket)"
             + (', or name them in an attribute slots = ("ticket",)' if by_name else "")
         )
