@@ -267,7 +267,7 @@ def test_what_loses_answers_does_not_make_the_others_worse() -> None:
     after = [*[1.0] * 22, *[0.0] * 8, *[1.0] * 5, *[0.0] * 5]  # as many right as of the former, on others
     found = compare(silent, scored(*after))
     assert (found.verdict, found.lost, found.lost_before, found.n) == ("not shown", 0, 10, 30)
-    assert found.remark == "on 10 examples answers were lost before that are there now, more than chance loses"
+    assert found.remark == "10 examples lacked the answer before that they have now, more than chance explains"
     assert found.interval[1] < 0  # by those that have an answer in both alone it would be
     assert compare(scored(*after), silent).lost == 10
     assert (compare(whole, scored(*[0.0] * 40)).verdict, compare(whole, scored(*[0.0] * 40)).lost_before) == (
