@@ -591,7 +591,7 @@ def test_a_budget_that_does_not_even_score_the_seed_prompt_is_told_before_it_is_
     assert "seed prompt alone" not in said("--budget-calls", str(calls))
     if not folds:
         assert re.search(
-            "room for 900 tokens, and .* takes about [0-9],[0-9]+ tokens or more", said("--budget-tokens", "900")
+            "room for 900 tokens, but .* takes about [0-9],[0-9]+ tokens or more", said("--budget-tokens", "900")
         )
         assert "seed prompt alone" not in said("--budget-calls", str(calls - 1), "--cache")
 

@@ -242,7 +242,7 @@ def test_a_setting_that_is_refused_amid_a_run_ends_it_at_once(name: str, purpose
     with pytest.raises(BadRequest, match="Unsupported parameter: seed") as caught:
         run(False, run_dir=tmp_path)
     assert caught.value.setting == "seed"
-    assert any("step 1 came to nothing" in note for note in caught.value.__notes__)
+    assert any("this made step 1 fail, as it would each later one" in note for note in caught.value.__notes__)
     assert tg.store.read_run(tmp_path).steps == ()
     again = run(True, run_dir=tmp_path, resume=True)
     assert (again.best, again.best_val, again.status) == (whole.best, whole.best_val, "finished")
