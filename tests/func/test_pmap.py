@@ -159,6 +159,31 @@ def test_a_second_ctrl_c_ends_the_wait_for_items_under_way(monkeypatch: pytest.M
         over.set()
 
 
+def test_ctrl_c_that_gives_up_the_calls_does_not_wait_for_what_else_items_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A retriever that hangs would keep a run that was told twice to end."""
+    over = threading.Event()
+    late = threading.Timer(5.0, over.set)
+
+    def interrupted(_: Any) -> None:
+        scope.cancel()
+        late.start()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("textgrad_engine.dispatch.result_of", interrupted)
+    try:
+        with Scope() as scope, pytest.raises(KeyboardInterrupt):
+            pmap(lambda _: over.wait(PATIENCE))(range(2))
+        assert not over.is_set()
+    finally:
+        late.cancel()
+        over.set()
+
+
+def test_an_item_that_hangs_does_not_keep_the_interpreter() -> None:
+    """At its end it waits for all threads but daemons."""
+    assert pmap(lambda _: threading.current_thread().daemon)(range(3)) == [True] * 3
+
+
 def test_no_item_begins_when_nobody_waits_any_more() -> None:
     """As where an `apmap` is cancelled: items may do what costs, besides asking models."""
     begun = []

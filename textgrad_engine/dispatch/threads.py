@@ -17,9 +17,10 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextvars import ContextVar
 from queue import Empty, SimpleQueue
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from textgrad_engine.scoped import setting
 
@@ -148,6 +149,71 @@ def begin_in_turn(work: _Work) -> None:
     Work that is begun in the context of other such work, as captured by `inside_turn`, begins at once.
     """
     _turns.begin(work)
+
+
+class Pool:
+    """As `concurrent.futures.ThreadPoolExecutor`, but what hangs in it does not keep the interpreter at its end.
+
+    Args:
+        most: how many threads it has at most.
+
+    Example:
+        >>> pool = Pool(2)
+        >>> [pool.submit(pow, 2, n).result() for n in range(3)]
+        [1, 2, 4]
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Have a function called in a thread, as soon as one is free."""
+        future: Future[Any] = Future()
+        with self._lock:
+            self._waiting.append((future, lambda: function(*args)))
+            if self._threads == self._most:
+                return future
+            self._threads += 1
+        try:
+            begin(self._serve)
+        except RuntimeError:  # the system gives no more threads: those that there are do it
+            with self._lock:
+                self._threads -= 1
+                if not self._threads:
+                    self._waiting.pop()
+                    raise
+        return future
+
+    def cancel(self) -> None:
+        """Leave out what has not begun."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, deque()
+        for future, _ in waiting:
+            future.cancel()
+
+    def _serve(self) -> None:
+        while (piece := self._next()) is not None:
+            future, work = piece
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                result = work()
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+                del result
+            del piece, future, work  # else an error and its frame keep each other alive
+
+    def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
+        with self._lock:
+            if self._waiting:
+                return self._waiting.popleft()
+            self._threads -= 1
+            return None
 
 
 @contextlib.contextmanager

@@ -14,12 +14,14 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
 from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
 from textgrad_engine import dispatch
 from textgrad_engine.checks import at_least, check
+from textgrad_engine.dispatch.threads import Pool
 from textgrad_engine.func.levels import check_function, kind_of
 from textgrad_engine.kinds import is_coroutine_function
 from textgrad_engine.llm.usage import call_item
@@ -29,6 +31,9 @@ R = TypeVar("R")
 
 DEFAULT_CONCURRENCY = 64
 """Threads at once when nobody says otherwise; they wait for models, so there may be more of them than cores."""
+
+_A_MOMENT = 1.0
+"""Seconds in which items whose calls were given up come to their end, unless they do something else."""
 
 Place = tuple[tuple[int, int], ...]
 """A place in the order of a program: the number of the step and that of the item for each `pmap` around it, then its
@@ -125,7 +130,7 @@ def in_threads(
         dispatch.begun_from.set(line)
         return function(item)
 
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="textgrad_engine_pmap")
+    pool = Pool(threads)
     futures: list[Future[R]] = []
     results: list[R] = []
 
@@ -145,8 +150,11 @@ def in_threads(
         while len(results) < len(todo):
             wait_for_next()
     except BaseException as error:
-        pool.shutdown(wait=False, cancel_futures=not isinstance(error, Exception))
+        if not isinstance(error, Exception):
+            pool.cancel()
+            if (scope := dispatch.current_scope()) is not None and scope.cancelled:
+                wait_for(futures, _A_MOMENT)  # their calls were given up, and nothing ends what else they do
+                raise
         dispatch.settled(futures)  # which another Ctrl-C ends, so nothing waits behind it
         raise
-    pool.shutdown()
     return results
