@@ -156,6 +156,23 @@ def test_a_profiler_is_left_alone(clock: Clock) -> None:
     assert "call" in heard
 
 
+def test_a_profiler_that_an_example_begins_goes_on(clock: Clock) -> None:
+    """Also one that begins while it is looked at whether that example runs an event loop."""
+    heard = list[str]()
+
+    def begin(number: int) -> None:
+        clock.wait(0.2)
+        if number == 3:
+            sys.setprofile(lambda frame, event, found: heard.append(event))
+
+    try:
+        looked_at(begin)
+        assert sys.getprofile() is not None
+    finally:
+        sys.setprofile(None)
+    assert "call" in heard
+
+
 def test_a_place_that_is_waited_for_is_no_wait_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a limit of examples at a time, each waits until one has ended."""
     threads = set[int]()

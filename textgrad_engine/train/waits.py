@@ -74,12 +74,13 @@ class Look:
         self.begin()
         loops: list[asyncio.AbstractEventLoop] = []
         last = self._slow == IN_A_ROW - 1 and sys.getprofile() is None
+        note = functools.partial(_note_loop, loops)
         if last:
-            sys.setprofile(functools.partial(_note_loop, loops))
+            sys.setprofile(note)
         try:
             result = function(item)
         finally:
-            if last:
+            if last and sys.getprofile() is note:  # else the program has set one of its own
                 sys.setprofile(None)
         self._looked_at += 1
         if dispatch.times_waited() > self._waited:
