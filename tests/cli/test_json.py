@@ -98,8 +98,9 @@ def test_what_other_processes_print_is_not_among_it(small: Any, tmp_path: Path) 
     folder = small(('name = "exact_match"', 'function = "loud:score"\npurpose = "sameness"'), rows=4)
     (folder / "loud.py").write_text(
         "import os, subprocess, sys\n"
+        "WRITES = 'import os; os.write(1, b\"tests passed\\\\n\")'  # a line at once, beside three others\n"
         "def score(prediction, target):\n"
-        "    subprocess.run([sys.executable, '-c', 'print(\"tests passed\")'], check=True)\n"
+        "    subprocess.run([sys.executable, '-c', WRITES], check=True)\n"
         "    os.write(1, b'raw\\n')\n"
         "    return prediction == target\n"
     )
