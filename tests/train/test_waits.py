@@ -96,6 +96,19 @@ def test_what_is_known_of_a_program_holds_for_later_evaluations(clock: Clock) ->
     assert looked_at(work, items=1) == [False], "one needs no thread"
 
 
+def test_what_is_known_of_a_method_is_that_of_its_object(clock: Clock) -> None:
+    """Each time that it is looked up it is another object."""
+
+    class Program:
+        def forward(self, number: int) -> None:
+            clock.wait(0.2)
+
+    program, other = Program(), Program()
+    assert looked_at(program.forward) == [False] * 4 + [True] * 4
+    assert looked_at(program.forward) == [True] * 8
+    assert looked_at(other.forward) == [False] * 4 + [True] * 4
+
+
 def test_one_at_a_time_is_in_this_thread(clock: Clock) -> None:
     """As what a program shares may be for one thread alone."""
 

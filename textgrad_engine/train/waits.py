@@ -26,7 +26,7 @@ import sys
 import time
 import weakref
 from collections.abc import Callable
-from types import FrameType
+from types import FrameType, MethodType
 from typing import Any, TypeVar
 
 from textgrad_engine import dispatch
@@ -55,8 +55,8 @@ class Look:
     """
 
     def __init__(self, program: Callable[..., Any]) -> None:
-        self._program = program
-        known = _known_of(program)
+        self._program = program.__self__ if isinstance(program, MethodType) else program  # each look-up makes another
+        known = _known_of(self._program)
         self.waits, self.elsewhere = known is not None, known is True
         self._looked_at = self._slow = 0  # of examples, and how many of the last ones may have waited
         self._waited, self._began, self._computed = 0, 0.0, 0.0
