@@ -40,7 +40,7 @@ IDLE_SECONDS = 0.025
 IN_A_ROW = 3
 """So many examples that may have waited show that a program does."""
 
-_known: weakref.WeakKeyDictionary[Callable[..., Any], bool] = weakref.WeakKeyDictionary()
+_known: weakref.WeakKeyDictionary[object, bool] = weakref.WeakKeyDictionary()
 
 
 class Look:
@@ -107,7 +107,7 @@ class Look:
             _known[self._program] = elsewhere
 
 
-def _known_of(program: Callable[..., Any]) -> bool | None:
+def _known_of(program: object) -> bool | None:
     with contextlib.suppress(TypeError):
         return _known.get(program)
     return None
