@@ -542,6 +542,20 @@ def test_what_the_others_gave_is_told_where_a_model_fails(cli: Any, task: Path) 
     assert "gone" in spent.stderr
 
 
+def test_what_is_worse_is_told_beside_what_fails(cli: Any, task: Path) -> None:
+    """The failure decides about the exit code."""
+    gone = "    async def complete(self, request):\n        raise ConnectionError('gone')\n"
+    broken = f"\n\nclass Broken:\n    name, free = 'own/broken', True\n\n{gone}\n\nbroken = Broken()\n"
+    (task / "own.py").write_text(f"{OWN_MODEL}{broken}mute = Always('none')\n", encoding="utf-8")
+    models = [word for name in ("simulated/tickets", "own:broken", "own:mute") for word in ("--model", name)]
+    result = cli("compare", task, *models, "--not-worse")
+    assert result.exit_code == 1
+    assert (
+        "the config's prompt with own:mute: worse than the config's prompt with simulated/tickets: -0." in result.stderr
+    )
+    assert "gone" in result.stderr
+
+
 def test_what_the_others_gave_is_in_the_document_of_an_error(cli: Any, task: Path) -> None:
     """A script would have to pay for it once more, where no cache has it."""
     gone = "    async def complete(self, request):\n        raise ConnectionError('gone')\n"

@@ -147,9 +147,10 @@ def compare(
         (besides_an_error if failed else write_json)(as_document(arms, found, failed))
     elif answered:
         write(in_one_line(arms, found) if quiet else in_words(arms, found, failed))
-    _end(arms, found, failed, kept=cache and all(is_cached(each.arm.task) for each in found))
-    for worse in (told := worse_than_the_first(arms, found) if not_worse else []):
+    told = worse_than_the_first(arms, found) if not_worse and found[-1].done.ended is None else []
+    for worse in told:
         complain(worse)
+    _end(arms, found, failed, kept=cache and all(is_cached(each.arm.task) for each in found))
     if told:
         raise typer.Exit(TOO_LOW)
 
