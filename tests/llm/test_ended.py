@@ -12,9 +12,11 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import llm, nn
 from textgrad_engine.errors import BudgetExceeded
-from textgrad_engine.llm import CallableModel, Completion, Message, Request, Usage, resolve
+from textgrad_engine.llm import CallableModel, Completion, Request, Usage, resolve
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Objective, evaluate
+
+from .asking import asked
 
 ROWS = [{"word": str(n), "target": str(n)} for n in range(3)]
 
@@ -22,15 +24,6 @@ ROWS = [{"word": str(n), "target": str(n)} for n in range(3)]
 def echo() -> Any:
     """Says the word back; it may say much, so it needs room for that."""
     return resolve(FunctionModel(lambda request: request.messages[-1].text), max_tokens=20_000)
-
-
-async def asked(model: Any, word: str) -> str:
-    """What a model says, or something in any case."""
-    try:
-        completion: Completion = await model.complete(Request(messages=(Message(role="user", content=word),)))
-    except Exception:
-        return "sorry"
-    return completion.text
 
 
 def app() -> tuple[nn.Module, Any]:

@@ -28,10 +28,12 @@ from textgrad_engine.errors import (
     ScoreError,
     Stopped,
 )
-from textgrad_engine.llm import Completion, Message, Request, Stop, Usage, repeat, resolve
+from textgrad_engine.llm import Completion, Request, Stop, Usage, repeat, resolve
 from textgrad_engine.testing import FunctionModel, ScriptedModel, feedback_for
 from textgrad_engine.train import Evaluation, Objective, aevaluate, compare, evaluate, under_way
 from textgrad_engine.train.evaluator import attempt
+
+from ..llm.asking import asked
 
 PATIENCE = 60.0
 
@@ -178,15 +180,6 @@ class Evaluating(nn.Module):
         except Exception:
             return "sorry"
         return str(said)
-
-
-async def asked(model: Any, word: str) -> str:
-    """What a model says, or something in any case."""
-    try:
-        completion: Completion = await model.complete(Request(messages=(Message(role="user", content=word),)))
-    except Exception:
-        return "sorry"
-    return completion.text
 
 
 @pytest.mark.parametrize("kind", [Forgiving, Asking, Direct, AskingDirectly, Awaiting, Improving, Evaluating])
