@@ -1,4 +1,4 @@
-"""Several prompts and models on the same examples: what is named, its checks, and how it is carried out."""
+"""Several prompts, models and configs on the same examples: what is named, its checks, and how it is carried out."""
 
 from __future__ import annotations
 
