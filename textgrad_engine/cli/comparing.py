@@ -15,7 +15,6 @@ from textgrad_engine.cli.evaluation_words import shared
 from textgrad_engine.cli.prompt_files import trained_texts
 from textgrad_engine.cli.settings import Budget
 from textgrad_engine.cli.subject import Subject, prompt_of_config, prompt_of_run, with_files
-from textgrad_engine.cli.user_code import is_spec
 from textgrad_engine.data.names import suggest
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Cache, budget
@@ -149,7 +148,7 @@ def arms_of(
 def _asks_the_same(before: Arm, arm: Arm) -> bool:
     """Whether two arms ask their models the same; of code in the folders of two configs nobody knows it."""
     one, two = before.task.config, arm.task.config
-    if one.folder.resolve() != two.folder.resolve() and (_names_code(one) or _names_code(two)):
+    if one.folder.resolve() != two.folder.resolve() and (one.code_of_the_program() or two.code_of_the_program()):
         return False
     return before.texts == arm.texts and one.models == two.models and _but_texts(one) == _but_texts(two)
 
@@ -164,14 +163,6 @@ def _own_words(config: Config) -> dict[str, str]:
     """The words of one's own that a config names for critic, judge and the form of answers, by the names of files."""
     folder = None if config.prompts is None else config.file(config.prompts)
     return {} if folder is None else {file.name: file.read_text(encoding="utf-8") for file in folder.glob("*.md")}
-
-
-def _names_code(config: Config) -> bool:
-    """Whether the program of a config, or a model, is code of the user's own."""
-    program, models = config.program, config.models
-    named = [program.class_, program.response_format, *(program.tools if isinstance(program.tools, list) else [])]
-    asked = [name for name in models.roles().values() if models.endpoint(name).base_url is None]
-    return any(isinstance(name, str) and is_spec(name) for name in [*named, *asked])
 
 
 def _by_the_metric_of(first: Task, task: Task, given: str) -> Task:

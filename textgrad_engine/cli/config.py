@@ -73,6 +73,19 @@ class Config(OfProgram):
         kinds = [(each.kind, bool(each.graded)) for _, each in self.metrics()]
         return kinds in ([("exact_match", False)], [("json_match", False)])
 
+    def code_of_the_program(self) -> list[str]:
+        """The code of the user's own that is run to answer an example, as the config names it: "module:name" each."""
+        own, names = self.program, self.models.roles().values()
+        tools = own.tools if isinstance(own.tools, list) else []
+        asked = [name for name in names if self.models.endpoint(name).base_url is None]
+        given = [own.class_, own.response_format, *tools, *asked]
+        return [each for each in given if isinstance(each, str) and user_code.is_spec(each)]
+
+    def own_code(self) -> list[str]:
+        """All code of the user's own that a run uses, likewise: also that of the metrics and the optimizer."""
+        given = [*(each.function for _, each in self.metrics()), self.optimizer.name]
+        return [*self.code_of_the_program(), *(each for each in given if each and user_code.is_spec(each))]
+
     def metric_function(self, where: Keys, metric: Metric) -> Callable[..., Any] | None:
         """The function that a metric names, imported; None when the metric is another.
 

@@ -28,6 +28,7 @@ from textgrad_engine.llm.budget import charge
 from textgrad_engine.llm.cache import Cache
 from textgrad_engine.nn import Module
 from textgrad_engine.report.notes import looked_at_before
+from textgrad_engine.report.rows import Together
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.words import plural
 from textgrad_engine.store import (
@@ -204,8 +205,9 @@ def carry_out_folds(
     quiet: bool,
     begun: Run | None = None,
     anyway: bool = False,
+    jobs: int | None = None,
 ) -> None:
-    """Train and test fold by fold, then train on all examples; what is in the folder already is not paid for again.
+    """Train and test on each fold, and train on all examples; what is in the folder already is not paid for again.
 
     Args:
         config: of the run.
@@ -218,6 +220,7 @@ def carry_out_folds(
         quiet: show nothing.
         begun: where a cross-validation goes on, a run of it, whose config is kept for all.
         anyway: where a run goes on, pay for what has changed or is gone; those that are finished are not looked into.
+        jobs: at most so many runs at once; None for all of them, but for one where code of the user's own is run.
     """
     every, parts = parts_for(config, job.program, tuple(job.splits.values()), folds)
     column = config.data.clusters
@@ -235,7 +238,7 @@ def carry_out_folds(
         early = early_end(config, scored, job.models, cached=cache is not None)
     announce(about, [early, shared, foreseen_of_folds(config, job.program, job.metric, every), looks], quiet)
 
-    told: set[str] = set()
+    told, together = set[str](), Together()
 
     def fit(part: Part) -> TrainResult:
         with checking():
@@ -252,12 +255,12 @@ def carry_out_folds(
                 if finished is not None
                 else _folder_of(config, path / part.name, part, way, before, begun, anyway)
             )
-        with progress_for(quiet, told) as progress, refusing_changes(folder):
+        with progress_for(quiet, told, together) as progress, refusing_changes(folder):
             trainer = build.make_trainer(config, job.guards, controls=way.controls, callbacks=(folder, *progress))
             return trainer.fit(program, job.metric, optimizer, part.train, part.val, part.test)
 
     with shares, build.surroundings(config, job.models, cache=cache):
-        fit_parts(parts, fit, shares)
+        fit_parts(parts, fit, shares, jobs or (1 if config.own_code() else len(parts)))
 
 
 def _opened(path: Path, every: Dataset, folds: int, clusters: Sequence[str]) -> FoldsWriter:

@@ -77,6 +77,18 @@ FoldsCount = Annotated[
         "calls.",
     ),
 ]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        metavar="N",
+        min=1,
+        help="Of --folds, have at most N runs go on at once. Default: all of them, as that takes about the time of one "
+        "(of two with a budget, as the last run gets what the others leave); but 1 if the config names code of your "
+        "own, which may not be made for several threads.",
+        show_default=False,
+    ),
+]
 RunPath = Annotated[
     Path,
     typer.Argument(

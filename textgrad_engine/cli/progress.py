@@ -6,22 +6,26 @@ import contextlib
 from collections.abc import Iterator
 
 from textgrad_engine.report.progress import showing
+from textgrad_engine.report.rows import Together
 from textgrad_engine.report.scoring import OnScore, score_bar
 from textgrad_engine.train.events import Callback
 
 
 @contextlib.contextmanager
-def progress_for(quiet: bool, told: set[str] | None = None) -> Iterator[tuple[Callback, ...]]:
+def progress_for(
+    quiet: bool, told: set[str] | None = None, together: Together | None = None
+) -> Iterator[tuple[Callback, ...]]:
     """The callbacks that show how a run goes on: none when it shall be quiet.
 
     Args:
         quiet: show nothing.
         told: of runs that share their data, what was said of it already; it is added to.
+        together: where runs that go on at once have a row each.
     """
     if quiet:
         yield ()
         return
-    with showing(told) as shown:
+    with showing(told, together) as shown:
         yield (shown,)
 
 

@@ -16,6 +16,7 @@ from textgrad_engine.cli.options import (
     BaseUrl,
     BudgetLimit,
     CallsLimit,
+    Jobs,
     Json,
     MaxMinutes,
     ModelPrices,
@@ -59,6 +60,7 @@ def resume(
             "are.",
         ),
     ] = False,
+    jobs: Jobs = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -79,6 +81,8 @@ def resume(
         limits = limits_of(budget, budget_calls, budget_tokens)
         config = config.with_overrides(base_url=base_url, price=price_of(price), limits=limits, max_minutes=max_minutes)
         way = runs.Way.of(found)
+        if jobs is not None and folds is None:
+            raise RunError(f"{run}: --jobs {jobs} is about the runs of --folds, and this is a single one; leave it out")
         job = checked(config, feedback=way.feedback, run=found, budget=budget)
         answers = open_cache(None) if (way.cache if cache is None else cache) else None
         if folds is None:
@@ -102,6 +106,7 @@ def resume(
                 quiet=quietly,
                 begun=found,
                 anyway=anyway,
+                jobs=jobs,
             )
         end_folds(run, quiet=quiet, as_json=as_json)
     with saying_what_is_left(run):

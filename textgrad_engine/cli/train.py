@@ -16,6 +16,7 @@ from textgrad_engine.cli.options import (
     ConfigPath,
     Controls,
     FoldsCount,
+    Jobs,
     Json,
     JudgeName,
     MaxMinutes,
@@ -61,6 +62,7 @@ def train(
     no_critic: NoCritic = False,
     controls: Controls = False,
     folds: FoldsCount = None,
+    jobs: Jobs = None,
     cache: UseCache = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -75,6 +77,8 @@ def train(
     with checking():
         if no_feedback and no_critic:
             raise ConfigError("--no-critic means nothing beside --no-feedback, which leaves no feedback; take one out")
+        if jobs is not None and folds is None:
+            raise ConfigError(f"--jobs {jobs} is about the runs of --folds; name it, too, or leave --jobs out")
         found = load_config(config).with_overrides(
             model=model,
             judge=judge,
@@ -98,9 +102,8 @@ def train(
         path = runs.claim(found, run_dir)
     if folds is not None:
         with saying_what_is_left(path):
-            carry_out_folds(
-                found, job, path, way, folds=folds, name=runs.name_of(found), cache=answers, quiet=quiet or as_json
-            )
+            name, quietly = runs.name_of(found), quiet or as_json
+            carry_out_folds(found, job, path, way, folds=folds, name=name, cache=answers, quiet=quietly, jobs=jobs)
         end_folds(path, quiet=quiet, as_json=as_json)
     with saying_what_is_left(path):
         with checking():

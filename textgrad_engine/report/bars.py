@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from textgrad_engine.llm.money import cost
+from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.printing import styled
 from textgrad_engine.report.tally import Tally, lines_of
 from textgrad_engine.report.terminal import FINISHING, STOPPING
@@ -25,6 +26,7 @@ from textgrad_engine.train.events import (
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.live import Live
     from rich.progress import TaskID
 
 _SEARCHING: tuple[Phase, ...] = ("search", "score")
@@ -40,8 +42,7 @@ class Bars:
     """
 
     def __init__(self, console: Console, told: set[str] | None = None) -> None:
-        from rich.live import Live  # heavy, and wanted only in a terminal
-        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.progress import BarColumn, Progress, TextColumn  # heavy, and wanted only in a terminal
 
         self.tally = Tally()
         self._told = set[str]() if told is None else told
@@ -56,14 +57,7 @@ class Bars:
         self._tasks: dict[Phase, TaskID] = {}
         self._phases: dict[int, tuple[Phase, int]] = {}
         self._calls: dict[int, int] = {}
-        self.live = Live(
-            console=console,
-            get_renderable=self._renderable,
-            refresh_per_second=8,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
+        self.live = live(console, self._renderable)
 
     def on_event(self, event: Event) -> None:
         """Move the bars."""
@@ -169,8 +163,26 @@ class Bars:
 
     def used(self) -> str:
         """Calls, tokens and cost so far."""
-        used = self.tally.usage
-        return f"{plural(used.calls, 'call')}, {short(used.total_tokens)} tokens, {cost(used.dollars)}"
+        return used_in_words(self.tally.usage)
+
+
+def live(console: Console, renderable: Callable[[], RenderableType]) -> Live:
+    """What changes in a terminal while lines come above it, and is gone at the end."""
+    from rich.live import Live  # heavy, and wanted only in a terminal
+
+    return Live(
+        console=console,
+        get_renderable=renderable,
+        refresh_per_second=8,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+
+
+def used_in_words(used: Usage) -> str:
+    """Calls, tokens and cost."""
+    return f"{plural(used.calls, 'call')}, {short(used.total_tokens)} tokens, {cost(used.dollars)}"
 
 
 def _at(phase: tuple[Phase, int], done: int) -> tuple[Phase, int, int]:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 
 from textgrad_engine.report.bars import Bars, log_above
 from textgrad_engine.report.cell import Cell, notebook
+from textgrad_engine.report.rows import Together
 from textgrad_engine.report.tally import Tally, lines_of
 from textgrad_engine.report.terminal import complain, terminal, terminal_taken
-from textgrad_engine.train.events import Callback, Event
+from textgrad_engine.train.events import Callback, Event, part_mark
 from textgrad_engine.train.interrupt import telling
 
 
@@ -18,8 +19,9 @@ class Progress:
 
     In a terminal there is a bar for each phase, with calls, tokens, cost and the time left, and a line for each step
     above them. A notebook shows the same in its cell, and updates it. Elsewhere, and for a second concurrent run in one
-    terminal, there is a line for each step. All of it goes to stderr, except in a notebook. It shows one run after the
-    other; those of `cross_validate` are headed by the fold.
+    terminal, there is a line for each step. All of it goes to stderr, except in a notebook. The runs of
+    `cross_validate` are headed by the fold. Where several of them go on at once (`n_jobs`), a terminal has a bar for
+    each, and each line begins with its fold.
 
     `Lines` writes the lines alone, wherever they are wanted.
 
@@ -39,6 +41,7 @@ class Progress:
 
     def __init__(self) -> None:
         self._told = set[str]()
+        self._together = Together()
         self._shown: Callback | None = None
         self._stack = contextlib.ExitStack()
         self._gone = False  # the terminal or pipe, which is no reason for a run to end
@@ -46,7 +49,7 @@ class Progress:
     def for_run(self) -> Progress:
         """One for a run by itself; see `train.events.Callback`."""
         made = Progress()
-        made._told = self._told
+        made._told, made._together = self._told, self._together
         return made
 
     def on_event(self, event: Event) -> None:
@@ -55,7 +58,7 @@ class Progress:
             return
         try:
             if self._shown is None:
-                self._shown = self._stack.enter_context(showing(self._told))
+                self._shown = self._stack.enter_context(showing(self._told, self._together))
             self._shown.on_event(event)
         except OSError:
             self._gone = True
@@ -92,12 +95,14 @@ class Lines:
 
 
 @contextlib.contextmanager
-def showing(told: set[str] | None = None) -> Iterator[Callback]:
+def showing(told: set[str] | None = None, together: Together | None = None) -> Iterator[Callback]:
     """What shows how a run goes on, where this process runs; `Progress` says what.
 
     Args:
         told: of runs that share their data, what was said of it already; it is added to.
+        together: where runs that go on at once have a row each.
     """
+    told = set() if told is None else told
     if (display := notebook()) is not None:
         cell = Cell(display, told)
         try:
@@ -105,7 +110,10 @@ def showing(told: set[str] | None = None) -> Iterator[Callback]:
                 yield cell
         finally:
             cell.end()
-    elif (console := terminal()) is None or not terminal_taken.acquire(blocking=False):
+    elif (console := terminal()) is not None and together is not None and part_mark.get():
+        with together.row(console, told) as row:
+            yield Lines(complain, told) if row is None else row
+    elif console is None or not terminal_taken.acquire(blocking=False):
         yield Lines(complain, told)
     else:
         try:

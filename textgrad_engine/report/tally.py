@@ -9,7 +9,7 @@ from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.money import money
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.words import short
-from textgrad_engine.train.events import CallEnded, Evaluated, Event, PhaseStarted, RunStarted, StepEnded
+from textgrad_engine.train.events import CallEnded, Evaluated, Event, PhaseStarted, RunStarted, StepEnded, part_mark
 
 
 class Tally:
@@ -25,10 +25,12 @@ class Tally:
         usage: calls, tokens and dollars.
         validated: how often a whole prompt has been validated.
         tested: how many prompts have been tested.
+        mark: what each line about the run begins with, among those of others; "" where no other goes on.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self.mark = ""
         self._begin()
 
     def _begin(self) -> None:
@@ -52,6 +54,7 @@ class Tally:
             self._add(event)
         elif isinstance(event, RunStarted):
             self._begin()
+            self.mark = part_mark.get()
             self.steps, self._tests, self._val = event.steps, event.test, max(1, event.val)
         elif isinstance(event, PhaseStarted):
             self._phase = now
@@ -133,14 +136,14 @@ def line_of(event: Event, tally: Tally) -> str:
 def lines_of(event: Event, tally: Tally, told: set[str]) -> str:
     """What there is to say, but of the data only what is new, as the runs of a cross-validation share most of it.
 
-    Each of those is headed by which it is.
+    Each of those is headed by which it is; where several go on at once, each line begins with it.
     """
     line = line_of(event, tally)
     if not isinstance(event, RunStarted):
-        return line
+        return f"{tally.mark}  {line}" if tally.mark and line else line
     new = [each for each in line.split("\n") if each and each not in told]
     told.update(new)
-    return "\n".join([f"\n{event.part}", *new] if event.part else new)
+    return "\n".join([f"\n{event.part}", *new] if event.part and not tally.mark else new)
 
 
 def _came_of(event: StepEnded) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -95,9 +97,19 @@ class Folds:
         """
         done = list(self._done())
         try:
-            return pooled(done, self.ids, self.clusters, sum(result.seconds for _, result in done))
+            return pooled(done, self.ids, self.clusters, self._seconds)
         except (LookupError, ValueError):
             raise RunError(f"{self.path / FOLDS}: it names other examples than the folds have; restore it") from None
+
+    @property
+    def _seconds(self) -> float:
+        """How long its runs took; while several went on at once, once."""
+        spans = sorted(span for run in self.runs.values() if (span := _span(run)) is not None)
+        total, until = 0.0, -math.inf
+        for begun, ended in spans:
+            total += max(0.0, ended - max(begun, until))
+            until = max(until, ended)
+        return total
 
     def _done(self) -> Iterator[tuple[Part, Any]]:
         for name in self.names:
@@ -122,6 +134,18 @@ class Folds:
                 f"{self.way_on} goes on with it, or name a fold's run, such as {self.path / 'fold-1'}"
             )
         return self.runs["final"]
+
+
+def _span(run: Run) -> tuple[float, float] | None:
+    """From when to when a run went on, in seconds; None where it has no result."""
+    if run.result is None:
+        return None
+    time = next((each.get("time", "") for each in reversed(run.events) if each.get("event") == "RunEnded"), "")
+    try:
+        ended = datetime.fromisoformat(time).timestamp()
+    except (TypeError, ValueError):  # what somebody else wrote
+        ended = 0.0
+    return ended - run.result.seconds, ended
 
 
 def is_folds(path: Path) -> bool:

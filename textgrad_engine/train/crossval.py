@@ -21,7 +21,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from textgrad_engine.autograd import Variable
@@ -56,6 +56,7 @@ def cross_validate(
     val: float = 0.0,
     trainer: Trainer | None = None,
     final: bool = True,
+    n_jobs: int = 1,
 ) -> CrossValidation:
     """Find out whether optimizing helps on a task, with all of its examples, and train a prompt on all of them.
 
@@ -77,12 +78,17 @@ def cross_validate(
             validate, too: of few examples that finds more (docs/search.md), and what is tested is apart in any case.
         trainer: its settings apply to every run; None for the defaults.
         final: train on all examples in the end.
+        n_jobs: how many runs go on at once, each in a thread of its own; -1 for all. Then program, loss and callbacks
+            are used by several threads, but each program by one run alone. The results are those of one run after the
+            other, unless a budget ends a run. With a budget the folds go on at once, with equal parts of it, and the
+            run on all examples has what they leave.
 
     Raises:
         TypeError: `start` does not give a program and its optimizer.
         ValueError: there are fewer than two folds, fewer examples that stand for themselves than folds, or fewer than
-            two clusters for each; `val` is no share below 1 or leaves nothing; the trainer has guards, which name
-            validation examples, or the folder of a single run; or `start` gives a program again that was trained.
+            two clusters for each; `val` is no share below 1 or leaves nothing; `n_jobs` is 0 or below -1; the trainer
+            has guards, which name validation examples, or the folder of a single run; or `start` gives a program again
+            that was trained, or that another run trains.
         RunError: there is something in the run folder, and `resume` was not said; it is of other examples; or another
             process is at work on it.
         Exception: what `Trainer.fit` raises.
@@ -102,6 +108,8 @@ def cross_validate(
     """
     every = check_examples(examples, "examples", "cross_validate")
     check(cross_validate, locals())
+    if n_jobs < 1 and n_jobs != -1:
+        raise ValueError(f"cross_validate: n_jobs should be 1 or more, or -1 for all runs at once, got {n_jobs}")
     trainer = Trainer() if trainer is None else trainer
     if trainer.guards is not None and (trainer.guards.never_break or trainer.guards.floors):
         raise ValueError(
@@ -118,10 +126,14 @@ def cross_validate(
     first, _ = _started(start)
     parts = parts_of(first, every, folds=folds, val=val, seed=trainer.seed, clusters=trainer.clusters)
 
+    parts = parts if final else parts[:-1]
+    jobs = len(parts) if n_jobs == -1 else n_jobs
+    ready = _all_started(start, first, parts) if jobs > 1 else {}
+
     def fit(part: Part) -> TrainResult:
         own = copy.copy(trainer)
         own.run_dir = None if trainer.run_dir is None else trainer.run_dir / part.name
-        program, optimizer = _started(start)
+        program, optimizer = ready.pop(part.name) if part.name in ready else _started(start)
         _check_anew(first, program)
         return own.fit(program, loss, optimizer, part.train, part.val, part.test)
 
@@ -133,7 +145,7 @@ def cross_validate(
             place, resume = trainer.run_dir, bool(trainer.resume)
             folder = folds_folder(place, every, folds=folds, clusters=names, final=final, resume=resume)
             stack.enter_context(folder)
-        runs = fit_parts(parts if final else parts[:-1], fit, folder)
+        runs = fit_parts(parts, fit, folder, jobs)
     return pooled(runs, ids_of(every), names, time.monotonic() - began)
 
 
@@ -166,6 +178,23 @@ def _started(start: Callable[[], tuple[Module, Optimizer]]) -> tuple[Module, Opt
     made = start()
     if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], Module)):
         raise TypeError(f"cross_validate: start should return (program, optimizer), got {type(made).__name__}")
+    return made
+
+
+def _all_started(
+    start: Callable[[], tuple[Module, Optimizer]], first: Module, parts: Sequence[Part]
+) -> dict[str, tuple[Module, Optimizer]]:
+    """What `start` gives for each run, by its name.
+
+    Raises:
+        ValueError: two of them would train the same texts at once.
+    """
+    made: dict[str, tuple[Module, Optimizer]] = {}
+    for part in parts:
+        own = _started(start)
+        for other in [first, *(program for program, _ in made.values())]:
+            _check_anew(other, own[0])
+        made[part.name] = own
     return made
 
 

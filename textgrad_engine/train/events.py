@@ -378,5 +378,8 @@ class Earlier(Protocol):
 current_part: ContextVar[str] = ContextVar("textgrad_engine_part", default="")
 """Which run of a cross-validation begins, in words, such as "fold 1 of 5"; "" for one by itself."""
 
+part_mark: ContextVar[str] = ContextVar("textgrad_engine_part_mark", default="")
+"""What each line about such a run begins with, such as "1/5", where several go on at once; "" where no other does."""
+
 current_phase: ContextVar[int] = ContextVar("textgrad_engine_phase", default=0)
 """The number of the phase that code belongs to; captured when calls are dispatched."""

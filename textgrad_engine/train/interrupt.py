@@ -11,7 +11,8 @@ NOTE [What Ctrl-C does]
     The second one is a `KeyboardInterrupt` anywhere, and gives up the answers that are under way. One that came in 2
     counts in 3. A block inside another hears what the outer one hears, so that between two of them nobody else does.
     Where the program ignores a signal it goes on doing so.
-    A cancelled wait for `interruptible` work is the first one, for that work alone.
+    A cancelled wait for `interruptible` work is the first one, for that work alone. An error in one of several works
+    that are done `at_once` is the first one for the others.
     The handler takes no lock and starts no thread: the code that it interrupts may hold one, or be starting one.
 """
 
@@ -23,13 +24,14 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar, copy_context
 from types import FrameType
 from typing import TypeVar
 
-from textgrad_engine.dispatch import Scope, aside, call_soon
+from textgrad_engine.dispatch import Moment, Scope, aside, call_soon, settled
 from textgrad_engine.dispatch.thread import loop_thread
+from textgrad_engine.dispatch.threads import Pool
 from textgrad_engine.llm.stop import Stop, stopped_by_errors
 from textgrad_engine.scoped import setting
 
@@ -43,6 +45,9 @@ HASTE = 5.0
 
 TERMINATING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGBREAK") if hasattr(signal, name))
 """What somebody else sends who wants the program to end."""
+
+_A_MOMENT = 1.0
+"""Seconds in which works whose answers were given up come to their end, unless they do something else."""
 
 ONCE = 0.5
 """Seconds after SIGTERM in which a further one is no second one."""
@@ -127,6 +132,55 @@ async def interruptible(work: Callable[[], T]) -> T:
     return await aside(listened, stop=lambda _: listener.press())
 
 
+def at_once(works: Sequence[Callable[[], T]], most: int) -> list[T]:
+    """Do several works that ask models, each in a thread of its own, and wait for all of them.
+
+    Ctrl-C is for all of them: NOTE [What Ctrl-C does]. If one raises, the others send nothing more, and what has not
+    begun is left out. Code that looks up the context finds that of the caller.
+
+    Args:
+        works: what is done; each asks models in blocks of `stopping_on_interrupt`. One alone is done in this thread.
+        most: at most so many at a time.
+
+    Returns:
+        What they return, in their order.
+
+    Raises:
+        BaseException: what the first one to fail raised, when the others have ended.
+    """
+    if len(works) == 1:
+        return [works[0]()]
+    with _listening() as around:
+        listener = _Listener(around)
+        listener.tells = around.tells
+        pool = Pool(min(most, len(works)))
+        errors: list[BaseException] = []
+
+        def done(work: Callable[[], T]) -> T:
+            try:
+                with setting(_current, listener):
+                    return work()
+            except BaseException as error:
+                errors.append(error)
+                pool.cancel()
+                listener.press()
+                raise
+
+        futures = [pool.submit(copy_context().run, done, work) for work in works]
+        try:
+            settled(futures)
+        except BaseException:  # a Ctrl-C that ends all
+            pool.cancel()
+            listener.give_up()
+            moment = Moment(_A_MOMENT)
+            while not (moment.over() or all(future.done() for future in futures)):
+                time.sleep(0.01)
+            raise
+    if errors:
+        raise errors[0]
+    return [future.result() for future in futures]
+
+
 class Heard:
     """What a block has heard.
 
@@ -181,8 +235,7 @@ class _Listener:
         if self.heard.signal is None:
             self.heard.signal = number
         if self.pressed or not self.asked:
-            for block in tuple(self.asking):  # other threads begin and end theirs meanwhile
-                block.give_up()
+            self.give_up()
             raise KeyboardInterrupt
         self.press()
         if self.tells:
@@ -193,6 +246,13 @@ class _Listener:
         self.pressed = True
         for block in tuple(self.asking):
             block.stop_sending(hasten=self._hastens)
+
+    def give_up(self) -> None:
+        """Send nothing more, and wait for nothing that is under way."""
+        self.pressed = True
+        for block in tuple(self.asking):  # other threads begin and end theirs meanwhile
+            block.stop.set()
+            block.give_up()
 
     @property
     def _hastens(self) -> bool:

@@ -1,7 +1,10 @@
-"""A budget shared out among runs that go one after the other.
+"""The runs of a cross-validation, one after the other or several at once, and a budget shared out among them.
 
 NOTE [Shares]
-    Each run that is not finished may use an equal part of what is left. What was given before is not shared out again:
+    Each run that is not finished may use an equal part of what is left when it begins. Of runs that go on at once all
+    begin with as much left, so one that needs less leaves nothing to the others. So the run on all examples, which has
+    more of them, comes after the folds where there is a limit, and gets what these leave.
+    What was given before is not shared out again:
     what a finished run took is only played back, and one that a budget ended has to be given as much as it had, or it
     would come less far than before (as a run keeps back what its end takes, what it used is less than that). So the
     runs are filled up to one level: one that had more keeps that, the others get the level. With nothing on record that
@@ -12,14 +15,16 @@ NOTE [Shares]
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 
 from textgrad_engine.llm.amounts import UNLIMITED, Amount
 from textgrad_engine.llm.budget import budgets_around, limited
 from textgrad_engine.llm.reserve import Reserve
 from textgrad_engine.scoped import setting
-from textgrad_engine.train.events import current_part
+from textgrad_engine.train.events import current_part, part_mark
 from textgrad_engine.train.fold_parts import FoldsFolder, OnRecord, Part, Share, amount_of
+from textgrad_engine.train.interrupt import at_once
 from textgrad_engine.train.result import TrainResult
 
 
@@ -27,60 +32,94 @@ def fit_parts(
     parts: Sequence[Part],
     fit: Callable[[Part], TrainResult],
     folder: FoldsFolder | None = None,
+    jobs: int = 1,
 ) -> list[tuple[Part, TrainResult]]:
-    """Run each part in turn within its share of the budget, until one is interrupted or has no room for a call.
+    """Run the parts, each within its share of the budget, until one is interrupted or has no room for a call.
 
     Args:
         parts: by `folds.parts_of`.
         fit: trains and tests on a part.
         folder: knows what runs have on record, and writes down what each is given; None where there is none.
+        jobs: at most so many at a time, each in a thread of its own.
     """
-    folds = sum(part.test is not None for part in parts)
     known = {part.name: OnRecord() if folder is None else folder.on_record(part.name) for part in parts}
-    runs: list[tuple[Part, TrainResult]] = []
-    shares: dict[str, Share] = {}
+    ended: dict[str, tuple[TrainResult, Share]] = {}
     before = [amount_of(each.spent) for each in budgets_around()]
 
     def whole(needed: Amount) -> Amount:
-        ended = {
-            each.name: OnRecord(found.total, found.status == "finished", shares[each.name])
-            for each, found in runs
-            if each.name in shares
-        }
-        return _whole(needed, [*{**known, **ended}.values()], before)
+        now = {name: OnRecord(found.total, found.status == "finished", share) for name, (found, share) in ended.items()}
+        return _whole(needed, [*{**known, **now}.values()], before)
 
-    for number, part in enumerate(parts):
+    def begun(part: Part, share: Share | None) -> TrainResult:
         with contextlib.ExitStack() as stack:
-            if not known[part.name].finished:
-                share = _share(known[part.name], [known[each.name] for each in parts[number + 1 :]])
-                if folder is not None:
-                    folder.keep_share(part.name, share)
-                shares[part.name] = share
+            if share is not None:
                 stack.enter_context(limited(share.limit, whole))
-            stack.enter_context(setting(current_part, _in_words(part, folds)))
-            runs.append((part, fit(part)))
-        if runs[-1][1].status == "interrupted" or runs[-1][1].shortage:
+            stack.enter_context(setting(current_part, _in_words(part, parts)))
+            stack.enter_context(setting(part_mark, _mark(part, parts) if jobs > 1 else ""))
+            result = fit(part)
+        if share is not None:
+            ended[part.name] = result, share
+        return result
+
+    runs: list[tuple[Part, TrainResult]] = []
+    for wave in _waves(parts, jobs):
+        to_come = {part.name: known[part.name] for part in parts[len(runs) :]}
+        shares = {part.name: _share(part.name, to_come) for part in wave if not known[part.name].finished}
+        for name, share in shares.items():
+            if folder is not None:
+                folder.keep_share(name, share)
+        works = [functools.partial(begun, part, shares.get(part.name)) for part in wave]
+        runs += zip(wave, at_once(works, jobs))
+        if any(result.status == "interrupted" or result.shortage for _, result in runs):
             break
     return runs
 
 
-def _in_words(part: Part, folds: int) -> str:
-    """What a run is called where others are shown beside it."""
-    return "all examples" if part.test is None else f"{part.name.replace('-', ' ')} of {folds}"
-
-
-def _share(own: OnRecord, later: Sequence[OnRecord]) -> Share:
-    """What a run is given of what the budgets around it have left."""
+def _waves(parts: Sequence[Part], jobs: int) -> list[Sequence[Part]]:
+    """What begins together."""
+    if jobs == 1:
+        return [[part] for part in parts]
     free = Reserve().free
+    if min(free.calls, free.tokens, free.pico) >= UNLIMITED:
+        return [parts]
+    waves = [[part for part in parts if (part.test is None) is final] for final in (False, True)]
+    return [wave for wave in waves if wave]
 
-    def part(name: str) -> int:
-        left: int = getattr(free, name)
+
+def _in_words(part: Part, parts: Sequence[Part]) -> str:
+    """What a run is called where others are shown beside it."""
+    return "all examples" if part.test is None else f"{part.name.replace('-', ' ')} of {_folds(parts)}"
+
+
+def _mark(part: Part, parts: Sequence[Part]) -> str:
+    """What a line about a run begins with, among those of others."""
+    folds = str(_folds(parts))
+    mark = "all" if part.test is None else f"{part.name.removeprefix('fold-'):>{len(folds)}}/{folds}"
+    return mark.ljust(2 * len(folds) + 1)
+
+
+def _folds(parts: Sequence[Part]) -> int:
+    return sum(part.test is not None for part in parts)
+
+
+def _share(name: str, to_come: Mapping[str, OnRecord]) -> Share:
+    """What a run is given of what the budgets around it have left.
+
+    Args:
+        name: of the run.
+        to_come: what is on record of it, and of the others that have not ended.
+    """
+    free, own = Reserve().free, to_come[name]
+    others = [each for other, each in to_come.items() if other != name]
+
+    def part(kind: str) -> int:
+        left: int = getattr(free, kind)
         if left >= UNLIMITED:
             return UNLIMITED
-        if own.share is not None and getattr(own.share.free, name) == left:
-            return int(getattr(own.share.limit, name))
-        left_over = left - sum(each.held(name) for each in later if each.finished)
-        return min(left, _filled(left_over, own.held(name), [each.held(name) for each in later if not each.finished]))
+        if own.share is not None and getattr(own.share.free, kind) == left:
+            return int(getattr(own.share.limit, kind))
+        left_over = left - sum(each.held(kind) for each in others if each.finished)
+        return min(left, _filled(left_over, own.held(kind), [each.held(kind) for each in others if not each.finished]))
 
     return Share(free, Amount(part("calls"), part("tokens"), part("pico")))
 
