@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from textgrad_engine.testing import FunctionModel, simulated_task
 from textgrad_engine.testing.simulated import SimulatedTask
 from textgrad_engine.train import Evaluation, Guards, Trainer, cross_validate
 from textgrad_engine.train.controls import CONTROLS
-from textgrad_engine.train.events import Event, RunStarted
+from textgrad_engine.train.events import Event, RunEnded, RunStarted
 from textgrad_engine.train.folds import parts_of
 from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.pooled import pooled
@@ -63,6 +64,8 @@ def start_of(task: SimulatedTask) -> Callable[[], Any]:
         ({"folds": 2, "val": 1.0}, "val is the share"),
         ({"folds": 2, "val": 0.9}, "leaves none to train on"),
         ({"trainer": Trainer(guards=Guards(never_break=["r1"]))}, "the trainer has guards"),
+        ({"n_jobs": 0}, "n_jobs should be 1 or more, or -1 for all runs at once, got 0"),
+        ({"n_jobs": -2}, "n_jobs should be 1 or more"),
     ],
 )
 def test_what_cannot_be_dealt_is_refused_before_anything_is_asked(given: dict[str, Any], message: str) -> None:
@@ -253,7 +256,8 @@ def test_a_budget_without_room_for_a_call_of_each_run_says_so(task: SimulatedTas
     assert found.total.calls <= 3
 
 
-def test_resumed_it_is_what_it_was_and_nothing_is_asked_again(task: SimulatedTask, tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_jobs", [1, -1])
+def test_resumed_it_is_what_it_was_and_nothing_is_asked_again(task: SimulatedTask, tmp_path: Path, n_jobs: int) -> None:
     """One folder for each run; what ended half-way goes on there."""
     asked: list[Request] = []
 
@@ -270,7 +274,7 @@ def test_resumed_it_is_what_it_was_and_nothing_is_asked_again(task: SimulatedTas
         asked.clear()
         with tg.use_models(forward=model(most)):
             trainer = Trainer(2, run_dir=run_dir, **settings)
-            return cross_validate(start_of(task), task.loss, train, folds=3, trainer=trainer)
+            return cross_validate(start_of(task), task.loss, train, folds=3, trainer=trainer, n_jobs=n_jobs)
 
     train = task.train[:18]
     whole = found(10**9, tmp_path / "whole")
@@ -306,6 +310,67 @@ def test_resumed_it_is_what_it_was_and_nothing_is_asked_again(task: SimulatedTas
         cross_validate(start_of(task), task.loss, train[:12], folds=3, trainer=trainer)
     with pytest.raises(RunError, match="and this one of 3 folds of 18 others, or in another order; put them back"):
         cross_validate(start_of(task), task.loss, train[::-1], folds=3, trainer=trainer)
+
+
+@pytest.mark.parametrize(("n_jobs", "at_once"), [(2, 2), (-1, 4)])
+def test_runs_that_go_on_at_once_are_what_they_are_one_after_the_other(
+    task: SimulatedTask, n_jobs: int, at_once: int
+) -> None:
+    """With other calls and prompts nobody could say what a fold is worth."""
+    begun, going_on, seen = threading.Barrier(at_once), set[str](), list[int]()
+
+    class Watch:
+        def for_run(self) -> Watch:
+            return Watch()
+
+        def on_event(self, event: Event) -> None:
+            if isinstance(event, RunStarted):
+                self.part = event.part
+                going_on.add(event.part)
+                seen.append(len(going_on))
+                begun.wait(60)  # for as many as are to go on at once
+            elif isinstance(event, RunEnded):
+                going_on.remove(self.part)
+
+    def found(n_jobs: int, *callbacks: Any) -> Any:
+        trainer = Trainer(2, callbacks=callbacks)
+        with tg.use_models(forward=task.model):
+            return cross_validate(start_of(task), task.loss, task.train[:24], folds=3, trainer=trainer, n_jobs=n_jobs)
+
+    alone, together = found(1), found(n_jobs, Watch())
+    assert max(seen) == at_once
+    assert str(together) == str(alone)
+    assert [(each.best, each.total.calls) for each in together.runs] == [
+        (each.best, each.total.calls) for each in alone.runs
+    ]
+
+
+def test_what_one_run_raises_ends_the_others_and_is_raised(task: SimulatedTask, tmp_path: Path) -> None:
+    """They would be paid for, and nobody would see what they found; resumed, they go on."""
+    broken = True
+
+    async def answer(request: Request) -> Any:
+        if broken and request.purpose == "optimizer":
+            raise KeyError("no such shelf")
+        return await task.model.complete(request)
+
+    def found(**settings: Any) -> Any:
+        trainer = Trainer(2, run_dir=tmp_path / "run", **settings)
+        with tg.use_models(forward=FunctionModel(answer, name="one")):
+            return cross_validate(start_of(task), task.loss, task.train[:24], folds=3, trainer=trainer, n_jobs=-1)
+
+    with pytest.raises(KeyError, match="no such shelf"):
+        found()
+    broken = False
+    assert found(resume=True).status == "finished"
+
+
+def test_runs_at_once_that_would_train_the_same_text_are_refused(task: SimulatedTask) -> None:
+    """Two threads would write into it."""
+    first, second = start_of(task)(), start_of(task)()
+    turns = iter([first, *[second] * 9])
+    with pytest.raises(ValueError, match="returns the same 'system'"):
+        cross_validate(lambda: next(turns), task.loss, task.train[:24], folds=3, n_jobs=-1)
 
 
 def test_between_two_runs_nobody_else_goes_on_with_it(task: SimulatedTask, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import os
 import signal
 import subprocess
@@ -14,10 +15,16 @@ import pytest
 
 from textgrad_engine import nn
 from textgrad_engine.errors import CallCancelled, Stopped
-from textgrad_engine.llm import Request
+from textgrad_engine.llm import Request, Stop
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import interrupt
-from textgrad_engine.train.interrupt import finishing_on_interrupt, interruptible, stopping_on_interrupt, telling
+from textgrad_engine.train.interrupt import (
+    at_once,
+    finishing_on_interrupt,
+    interruptible,
+    stopping_on_interrupt,
+    telling,
+)
 
 
 def test_the_second_signal_is_a_keyboard_interrupt() -> None:
@@ -262,3 +269,100 @@ def test_interruptible_work_hears_what_the_block_around_it_hears() -> None:
             return await main()
 
     assert asyncio.run(listening())
+
+
+# several works at once
+
+
+def test_works_at_once_give_their_results_in_order_and_know_the_callers_context() -> None:
+    """Each in a thread of its own: all have begun before the first one ends."""
+    begun, known = threading.Barrier(3), contextvars.ContextVar("known", default="")
+    token = known.set("here")
+
+    def work(number: int) -> tuple[int, str, int]:
+        begun.wait(60)
+        return number, known.get(), threading.get_ident()
+
+    try:
+        found = at_once([functools.partial(work, number) for number in range(3)], 3)
+    finally:
+        known.reset(token)
+    assert [each[:2] for each in found] == [(0, "here"), (1, "here"), (2, "here")]
+    assert len({each[2] for each in found}) == 3
+
+
+def test_no_more_works_are_done_at_once_than_are_wanted() -> None:
+    """Six runs at two at a time."""
+    lock, now, most = threading.Lock(), [0], [0]
+    together = threading.Barrier(2)
+
+    def work() -> None:
+        with lock:
+            now[0] += 1
+            most[0] = max(now[0], most[0])
+        together.wait(60)
+        with lock:
+            now[0] -= 1
+        together.wait(60)
+
+    at_once([work] * 6, 2)
+    assert most == [2]
+
+
+def test_one_work_is_done_in_the_callers_thread() -> None:
+    """So that what may be used there alone can be."""
+    assert at_once([threading.get_ident], 4) == [threading.get_ident()]
+
+
+def test_an_error_in_one_work_stops_the_others_and_is_raised_when_they_have_ended() -> None:
+    """What has not begun is left out; of several errors that is told which came first."""
+    asking, done = threading.Event(), list[str]()
+
+    def fails() -> None:
+        assert asking.wait(60)
+        raise KeyError("gone")
+
+    def asks() -> None:
+        with stopping_on_interrupt() as stop:
+            asking.set()
+            while not stop.is_set:
+                threading.Event().wait(0.001)
+            done.append("stopped")
+        raise ValueError("it was stopped")
+
+    with pytest.raises(KeyError, match="gone"):
+        at_once([asks, fails, lambda: done.append("begun")], 2)
+    assert done == ["stopped"]
+
+
+def test_the_first_signal_stops_all_works_at_once_and_the_second_gives_them_up() -> None:
+    """Answers that are under way are waited for once, and not twice."""
+    under_way, stops, ended = threading.Barrier(3), list[Stop](), list[str]()
+
+    async def hang(request: Request) -> Any:
+        await asyncio.Event().wait()
+
+    def work() -> str:
+        with stopping_on_interrupt() as stop:
+            stops.append(stop)
+            answer = nn.ChatCompletion("{w}", model=FunctionModel(hang))(w="x")
+            under_way.wait(60)
+            try:
+                return str(answer.data)
+            except CallCancelled:
+                ended.append("stopped" if stop.is_set else "not")
+                raise
+
+    def presses() -> None:
+        under_way.wait(60)
+        os.kill(os.getpid(), signal.SIGINT)
+        heard = threading.Event()
+        stops[0].listen(heard.set)
+        if not stops[0].is_set:  # two that come at once are heard as one
+            assert heard.wait(60)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=presses).start()
+    with pytest.raises(KeyboardInterrupt):
+        at_once([work, work], 2)
+    assert ended == ["stopped"] * 2

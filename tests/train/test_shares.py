@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import textgrad_engine as tg
 from textgrad_engine.llm import Usage
 from textgrad_engine.llm.amounts import UNLIMITED, Amount
 from textgrad_engine.llm.reserve import Reserve
+from textgrad_engine.train.events import part_mark
 from textgrad_engine.train.fold_parts import OnRecord, Part, Share
 from textgrad_engine.train.shares import fit_parts
 
@@ -149,3 +151,67 @@ def test_who_has_no_room_is_told_what_all_runs_take_together() -> None:
         assert chat(x="before").data == "yes"
         fit_parts(PARTS, fit, Kept({"d": whole}))
     assert enough == ["12 calls"] * 3 + ["9 calls"] + ["14 calls"] * 3  # the last one may have all that is left
+
+
+# several at once
+
+
+FOLDS = [Part(name, (), (), None if name == "final" else ()) for name in ("fold-1", "fold-2", "fold-3", "final")]
+
+
+def given_at_once(limit: int | None, on_record: dict[str, OnRecord] | None = None) -> tuple[list[str], dict[str, int]]:
+    """What begins together, by the names, and the calls that each run may make."""
+    given: dict[str, int] = {}
+    waves: list[str] = []
+    begun = threading.Barrier(4 if limit is None else 3)
+
+    def fit(part: Part) -> Any:
+        given[part.name] = Reserve().free.calls
+        if limit is None or part.test is not None:
+            begun.wait(60)
+        waves.append("final" if part.test is None else "fold")
+        return SimpleNamespace(status="finished", shortage="", total=Usage())
+
+    with tg.budget(calls=limit):
+        fit_parts(FOLDS, fit, Kept(on_record or {}), jobs=4)
+    return waves, given
+
+
+def test_folds_that_go_on_at_once_have_equal_parts_and_the_last_run_what_they_leave() -> None:
+    """It works with more examples, and its texts are the ones to use."""
+    waves, given = given_at_once(400)
+    assert waves == ["fold", "fold", "fold", "final"]
+    assert given == {"fold-1": 100, "fold-2": 100, "fold-3": 100, "final": 400}
+
+
+def test_without_a_limit_all_runs_go_on_at_once() -> None:
+    """Nothing has to be left to anybody."""
+    waves, given = given_at_once(None)
+    assert sorted(waves) == ["final", "fold", "fold", "fold"]
+    assert len(given) == 4
+
+
+def test_what_is_on_record_counts_alike_for_runs_that_go_on_at_once() -> None:
+    """Whichever of them was begun before, finished or not."""
+    on_record = {"fold-3": taken(40, finished=True), "fold-1": taken(130)}
+    _, given = given_at_once(400, on_record)
+    assert (given["fold-1"], given["fold-2"], given["fold-3"]) == (130, 115, 400)
+
+
+def test_a_line_about_a_run_among_others_begins_with_its_fold() -> None:
+    """All as wide, so that what comes behind stands below each other."""
+    many = [*(Part(f"fold-{number}", (), (), ()) for number in range(1, 11)), FOLDS[-1]]
+
+    def marks(parts: list[Part], jobs: int) -> dict[str, str]:
+        told: dict[str, str] = {}
+
+        def fit(part: Part) -> Any:
+            told[part.name] = part_mark.get()
+            return SimpleNamespace(status="finished", shortage="")
+
+        fit_parts(parts, fit, jobs=jobs)
+        return told
+
+    assert set(marks(FOLDS, 1).values()) == {""}
+    assert marks(FOLDS, 2) == {"fold-1": "1/3", "fold-2": "2/3", "fold-3": "3/3", "final": "all"}
+    assert [marks(many, 11)[name] for name in ("fold-1", "fold-10", "final")] == [" 1/10", "10/10", "all  "]
