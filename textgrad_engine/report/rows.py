@@ -12,13 +12,25 @@ from textgrad_engine.report.bars import live, log_above, used_in_words
 from textgrad_engine.report.printing import styled
 from textgrad_engine.report.tally import Tally, lines_of
 from textgrad_engine.report.terminal import FINISHING, STOPPING, terminal_taken
-from textgrad_engine.report.words import count, duration
-from textgrad_engine.train.events import Callback, Event, PhaseStarted, RunEnded, RunStarted, StepEnded
+from textgrad_engine.report.words import duration, plural
+from textgrad_engine.train.events import (
+    Callback,
+    Event,
+    PhaseStarted,
+    RunEnded,
+    RunFailed,
+    RunStarted,
+    Status,
+    StepEnded,
+)
 from textgrad_engine.train.interrupt import telling
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.progress import TaskID
+
+
+_ENDS: dict[Status, str] = {"finished": "done", "interrupted": "interrupted", "budget": "budget spent"}
 
 
 class Rows:
@@ -41,8 +53,8 @@ class Rows:
             console=console,
             auto_refresh=False,
         )
-        self.live = live(console, self._renderable)
         self._tallies: list[Tally] = []
+        self.live = live(console, self._renderable)
 
     def row(self) -> Row:
         """One more."""
@@ -93,16 +105,18 @@ class Row:
         elif isinstance(event, StepEnded):
             self._doing = self._steps()
         elif isinstance(event, RunEnded):
-            self._doing = {"finished": "done", "budget": "budget spent"}.get(event.result.status, event.result.status)
+            self._doing = _ENDS[event.status]
+        elif isinstance(event, RunFailed):
+            self._doing = "failed"
         if lines := lines_of(event, tally, self._rows.told):
             style = "bold" if isinstance(event, StepEnded) and event.kept else ""
             for line in lines.split("\n"):
                 self._rows.live.console.print(styled(line, style))
         if self._task is not None:
             best = "" if tally.best is None else f"  best {tally.best:.2f}"
-            done = isinstance(event, RunEnded)
+            done = isinstance(event, RunEnded | RunFailed)
             total = max(tally.step, 1) if done else tally.steps
-            shown = f"{self._doing:<10}{best}  {count(tally.usage.calls)} calls"
+            shown = f"{self._doing:<10}{best}  {plural(tally.usage.calls, 'call')}"
             bars.update(self._task, total=total, completed=total if done else tally.step, shown=shown)
 
     def _steps(self) -> str:
