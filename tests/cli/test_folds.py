@@ -715,3 +715,56 @@ def test_without_a_validation_set_the_training_examples_validate(cli: Any, few: 
     assert cli("eval", "runs/a").exit_code == 0
     assert cli("shrink", "runs/a").exit_code == 0
     assert cli("estimate", few).exit_code == 0
+
+
+# several at once
+
+
+def test_runs_at_once_find_what_they_find_one_after_the_other(cli: Any, home: Path, whole_of_few: str) -> None:
+    """With the same calls; each line tells of which run it is."""
+    done = cli("train", ".", "--folds", 3, "--run-dir", "runs/b", "--jobs", 4)
+    assert done.exit_code == 0
+    assert {line[:4] for line in done.stderr.splitlines() if "  step " in line} == {"1/3 ", "2/3 ", "3/3 ", "all "}
+    alone, together = (json.loads(cli("show", path, "--json").stdout) for path in (whole_of_few, "runs/b"))
+    assert together["test_openings_before"] == 1  # the other one is in this folder, too
+    for key in ("run", "seconds", "test_openings_before"):
+        del alone[key], together[key]
+    assert together == alone
+
+
+def test_what_an_error_ended_in_one_of_them_goes_on_in_all(cli: Any, home: Path, whole_of_few: str) -> None:
+    """The others are stopped by it, and nothing that was paid for is paid for again."""
+    (home / "broken.py").write_text(BROKEN.replace("190", "150"))
+    config, own = home / "config.toml", (home / "config.toml").read_text()
+    config.write_text(own.replace("parcels:model", "broken:model"))
+    ended = cli("train", ".", "--folds", 3, "--run-dir", "runs/b", "--jobs", 4)
+    assert (ended.exit_code, "the machine is gone" in ended.stderr) == (1, True)
+    paid = sum(len((run / "completions.jsonl").read_text().splitlines()) for run in Path("runs/b").glob("*/"))
+    assert paid >= 100
+    again = cli("resume", "runs/b", "--jobs", 4, "--json")
+    assert again.exit_code == 0
+    alone = json.loads(cli("show", whole_of_few, "--json").stdout)
+    found = json.loads(again.stdout)
+    for key in ("test", "comparison", "use", "total"):
+        assert found.get(key) == alone.get(key)
+
+
+def test_code_of_ones_own_is_run_by_one_run_at_a_time_unless_told(cli: Any, home: Path) -> None:
+    """It may not be made for several threads; what is in the package is."""
+    shown = {}
+    for name, forward in (("own", "parcels:model"), ("built-in", "simulated/tickets")):
+        config = (home / "config.toml").read_text()
+        (home / f"{name}.toml").write_text(config.replace("parcels:model", forward))
+        done = cli("train", f"{name}.toml", "--folds", 2, "--run-dir", f"runs/{name}", "--budget-calls", 300)
+        shown[name] = "\nfold 1 of 2\n" in done.stderr, "1/2  step" in done.stderr
+    assert shown == {"own": (True, False), "built-in": (False, True)}
+
+
+def test_jobs_are_those_of_folds(cli: Any, home: Path, whole_of_few: str) -> None:
+    """Of a single run there is nothing to do at once."""
+    refused = cli("train", ".", "--jobs", 2)
+    assert (refused.exit_code, "--jobs 2 is about the runs of --folds; name it, too" in refused.stderr) == (2, True)
+    cli("train", ".", "--run-dir", "runs/one", "--budget-calls", 20)
+    refused = cli("resume", "runs/one", "--jobs", 2)
+    assert (refused.exit_code, "this is a single one; leave it out" in refused.stderr) == (2, True)
+    assert cli("train", ".", "--folds", 3, "--jobs", 0).exit_code == 2

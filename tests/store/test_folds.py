@@ -152,3 +152,33 @@ def test_a_folder_that_was_refused_is_not_held_by_who_keeps_the_error(tmp_path: 
         folds_folder(tmp_path, rows, folds=3, clusters=[], final=True, resume=True)
     assert kept.value.__traceback__ is not None
     assert not is_locked(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("ended", "seconds"),
+    [
+        (["10:00:10", "10:00:20", "10:00:30"], 30.0),  # one after the other
+        (["10:00:20", "10:00:18", "10:00:25"], 17.0),  # at once
+        (["10:00:20", "11:00:20", "10:00:20"], 20.0),  # one of them an hour later, as it was resumed
+    ],
+)
+def test_while_several_runs_went_on_time_passed_once(tmp_path: Path, ended: list[str], seconds: float) -> None:
+    """What all of them took together is longer than anybody waited."""
+    task = simulated_task(rules=4, seed=1, train=6)
+    with tg.use_models(forward=task.model):
+        tg.cross_validate(
+            lambda: (program := task.program(), optim.TGD(program.parameters())),
+            task.loss,
+            task.train,
+            folds=2,
+            trainer=tg.Trainer(max_steps=1, run_dir=tmp_path / "run"),
+        )
+    for name, time in zip(("fold-1", "fold-2", "final"), ended):
+        for file, key, value in (
+            ("events.jsonl", "time", f"2026-11-30T{time}.000Z"),
+            ("result.json", "seconds", 10.0),
+        ):
+            path = tmp_path / "run" / name / file
+            *before, last = path.read_text().strip().split("\n") if file == "events.jsonl" else [path.read_text()]
+            path.write_text("\n".join([*before, json.dumps(json.loads(last) | {key: value})]) + "\n")
+    assert read_folds(tmp_path / "run").found.seconds == seconds
