@@ -27,7 +27,6 @@ from textgrad_engine.train.interrupt import telling
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.progress import TaskID
 
 
 _ENDS: dict[Status, str] = {"finished": "done", "interrupted": "interrupted", "budget": "budget spent"}
@@ -42,43 +41,40 @@ class Rows:
     """
 
     def __init__(self, console: Console, told: set[str]) -> None:
-        from rich.progress import BarColumn, Progress, TextColumn  # heavy, and wanted only in a terminal
-
         self.told = told
         self.notice = ""
-        self.bars = Progress(
-            TextColumn("{task.description:<12}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[shown]}"),
-            console=console,
-            auto_refresh=False,
-        )
-        self._tallies: list[Tally] = []
+        self._rows: list[Row] = []
         self.live = live(console, self._renderable)
 
     def row(self) -> Row:
         """One more."""
-        tally = Tally()
-        self._tallies.append(tally)
-        return Row(self, tally)
+        made = Row(self)
+        self._rows.append(made)
+        return made
 
     def on_interrupt(self, asking: bool) -> None:
         """Show that Ctrl-C was heard; for `train.interrupt.telling`."""
         self.notice = STOPPING if asking else FINISHING
 
     def _renderable(self) -> RenderableType:
-        from rich.console import Group
+        from rich.console import Group  # heavy, and wanted only in a terminal
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
         from rich.text import Text
 
-        return Group(self.bars, Text(self.status()))
+        table = Table.grid(padding=(0, 1))
+        for row in sorted(self._rows, key=lambda row: row.tally.mark):  # they begin in any order
+            if row.part:
+                table.add_row(Text(row.part), ProgressBar(row.total, row.done, width=24), Text(row.shown()))
+        return Group(table, Text(self.status()))
 
     def status(self) -> str:
         """The line below the rows."""
         if self.notice:
             return self.notice
-        tallies = list(self._tallies)
-        used = sum((tally.usage for tally in tallies), Usage())
-        return f"{used_in_words(used)}, {duration(max((tally.seconds for tally in tallies), default=0.0))} so far"
+        rows = list(self._rows)
+        used = sum((row.tally.usage for row in rows), Usage())
+        return f"{used_in_words(used)}, {duration(max((row.tally.seconds for row in rows), default=0.0))} so far"
 
 
 class Row:
@@ -86,41 +82,45 @@ class Row:
 
     Args:
         rows: where it stands.
+
+    Attributes:
         tally: of the run.
+        part: which run it is, in words; "" until it begins.
+        total: how many steps there will be; None where nobody knows, as in a search.
+        done: how many are over.
     """
 
-    def __init__(self, rows: Rows, tally: Tally) -> None:
-        self._rows, self._tally = rows, tally
-        self._task: TaskID | None = None
-        self._doing = ""
+    def __init__(self, rows: Rows) -> None:
+        self._rows, self.tally = rows, Tally()
+        self.part, self._doing = "", ""
+        self.total: int | None = None
+        self.done = 0
 
     def on_event(self, event: Event) -> None:
         """Show it."""
-        tally, bars = self._tally, self._rows.bars
+        tally = self.tally
         tally.on_event(event)
         if isinstance(event, RunStarted):
-            self._task = bars.add_task(event.part, total=tally.steps, shown="")
-        if isinstance(event, PhaseStarted):
-            self._doing = "test" if event.phase == "test" else "control" if event.phase == "control" else self._steps()
+            self.part, self.total, self.done = event.part, tally.steps, 0
+        elif isinstance(event, PhaseStarted):
+            self._doing = event.phase if event.phase in ("test", "control") else self._steps()
         elif isinstance(event, StepEnded):
-            self._doing = self._steps()
-        elif isinstance(event, RunEnded):
-            self._doing = _ENDS[event.status]
-        elif isinstance(event, RunFailed):
-            self._doing = "failed"
+            self._doing, self.done = self._steps(), tally.step
+        elif isinstance(event, RunEnded | RunFailed):
+            self._doing = _ENDS[event.status] if isinstance(event, RunEnded) else "failed"
+            self.total = self.done = 1
         if lines := lines_of(event, tally, self._rows.told):
             style = "bold" if isinstance(event, StepEnded) and event.kept else ""
             for line in lines.split("\n"):
                 self._rows.live.console.print(styled(line, style))
-        if self._task is not None:
-            best = "" if tally.best is None else f"  best {tally.best:.2f}"
-            done = isinstance(event, RunEnded | RunFailed)
-            total = max(tally.step, 1) if done else tally.steps
-            shown = f"{self._doing:<10}{best}  {plural(tally.usage.calls, 'call')}"
-            bars.update(self._task, total=total, completed=total if done else tally.step, shown=shown)
+
+    def shown(self) -> str:
+        """What stands behind its bar."""
+        best = "" if self.tally.best is None else f"  best {self.tally.best:.2f}"
+        return f"{self._doing:<10}{best}  {plural(self.tally.usage.calls, 'call')}"
 
     def _steps(self) -> str:
-        tally = self._tally
+        tally = self.tally
         return f"step {tally.step}" if tally.steps is None else f"step {tally.step}/{tally.steps}"
 
 
