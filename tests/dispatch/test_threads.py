@@ -141,3 +141,40 @@ def test_where_no_thread_is_to_be_had_at_all_that_is_an_error(monkeypatch):
     assert not ended.is_set()
     turns.begin(ended.set)
     assert ended.wait(60)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_pool_does_with_the_threads_that_the_system_gives(most, monkeypatch):
+    """All pieces are done, whoever does them."""
+    monkeypatch.setattr(threads, "_threads", NoThreads(most))
+    pool, ready = threads.Pool(8), threading.Event()
+    first = [pool.submit(ready.wait, 60) for _ in range(most)]
+    found = [pool.submit(pow, 2, n) for n in range(20)]
+    ready.set()
+    assert [each.result(60) for each in (*first, *found)] == [True] * most + [2**n for n in range(20)]
+
+
+def test_a_pool_that_gets_no_thread_at_all_says_so(monkeypatch):
+    """And the piece is forgotten, so that nobody does it later."""
+    pool, done = threads.Pool(2), []
+    with monkeypatch.context() as patch:
+        patch.setattr(threads, "_threads", NoThreads(0))
+        with pytest.raises(RuntimeError, match="can't start"):
+            pool.submit(done.append, "refused")
+    pool.submit(done.append, "taken").result(60)
+    assert done == ["taken"]
+
+
+def test_a_piece_that_is_done_while_a_pool_gets_no_thread_is_done(monkeypatch):
+    """The only other thread may do it meanwhile, and end."""
+    pool, ready = threads.Pool(2), threading.Event()
+    pool.submit(ready.wait, 60)
+
+    def scarce(_):
+        ready.set()
+        while pool._threads > 1 and not pool._lock.locked():
+            pass
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threads, "begin", scarce)
+    assert pool.submit(pow, 2, 3).result(60) == 8

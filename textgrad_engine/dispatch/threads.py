@@ -172,19 +172,17 @@ class Pool:
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Have a function called in a thread, as soon as one is free."""
         future: Future[Any] = Future()
-        with self._lock:
+        with self._lock:  # until a thread is there or refused: else another one may do the piece meanwhile, and end
             self._waiting.append((future, lambda: function(*args)))
-            if self._threads == self._most:
-                return future
-            self._threads += 1
-        try:
-            begin(self._serve)
-        except RuntimeError:  # the system gives no more threads: those that there are do it
-            with self._lock:
-                self._threads -= 1
-                if not self._threads:
-                    self._waiting.pop()
-                    raise
+            if self._threads < self._most:
+                self._threads += 1
+                try:
+                    begin(self._serve)
+                except RuntimeError:  # the system gives no more threads: those that there are do it
+                    self._threads -= 1
+                    if not self._threads:
+                        self._waiting.pop()
+                        raise
         return future
 
     def cancel(self) -> None:
