@@ -10,7 +10,7 @@ from __future__ import annotations
 from textgrad_engine.dispatch.calls import Call, joint, run, submit, times_waited
 from textgrad_engine.dispatch.endings import note_met
 from textgrad_engine.dispatch.refusing import waits, would_wait_for_itself
-from textgrad_engine.dispatch.scope import Scope, check_cancelled, current_scope, through_with
+from textgrad_engine.dispatch.scope import Scope, check_cancelled, current_scope, gives_up, through_with
 from textgrad_engine.dispatch.source_lines import Line, asked_from, begun_from, caller_line
 from textgrad_engine.dispatch.thread import call_soon, close_at_end, in_loop_thread, nudge
 from textgrad_engine.dispatch.to_thread import aside, called, caught
@@ -32,6 +32,7 @@ __all__ = [
     "check_cancelled",
     "close_at_end",
     "current_scope",
+    "gives_up",
     "in_loop_thread",
     "joint",
     "note_met",

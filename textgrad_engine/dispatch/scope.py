@@ -129,6 +129,15 @@ def check_cancelled(work: str, left: str) -> None:
         raise CallCancelled(f"{work} was cancelled before it was through; {left}")
 
 
+def gives_up(error: BaseException | None) -> bool:
+    """Whether an error, such as a second Ctrl-C, is on its way, and the calls around this code were given up with it.
+
+    What else work in threads does nothing can end, so it is not waited for then.
+    """
+    scope = SCOPE.get()
+    return error is not None and not isinstance(error, Exception) and scope is not None and scope.cancelled
+
+
 def through_with(calls: Scope, who: str) -> None:
     """Wait for the calls of a scope after what they were made for is there, and not for ever without a word.
 

@@ -16,8 +16,9 @@ import contextlib
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
 from contextvars import ContextVar
 from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias
@@ -29,6 +30,9 @@ MOST_AT_A_TIME = 64
 
 IDLE_SECONDS = 5.0
 """How long a thread without work waits for more before it ends."""
+
+A_MOMENT = 1.0
+"""Seconds in which work whose calls were given up comes to its end, unless it does something else."""
 
 _Work: TypeAlias = Callable[[], None]
 
@@ -191,6 +195,11 @@ class Pool:
             waiting, self._waiting = self._waiting, deque()
         for future, _ in waiting:
             future.cancel()
+
+    def leave(self, futures: Iterable[Future[Any]]) -> None:
+        """Leave out what has not begun, and wait a moment for the rest of these, whose calls were given up."""
+        self.cancel()
+        wait_for([each for each in futures if not each.cancelled()], A_MOMENT)
 
     def _serve(self) -> None:
         while (piece := self._next()) is not None:

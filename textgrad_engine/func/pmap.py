@@ -15,7 +15,6 @@ import inspect
 import itertools
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from concurrent.futures import wait as wait_for
 from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
@@ -31,9 +30,6 @@ R = TypeVar("R")
 
 DEFAULT_CONCURRENCY = 64
 """Threads at once when nobody says otherwise; they wait for models, so there may be more of them than cores."""
-
-_A_MOMENT = 1.0
-"""Seconds in which items whose calls were given up come to their end, unless they do something else."""
 
 Place = tuple[tuple[int, int], ...]
 """A place in the order of a program: the number of the step and that of the item for each `pmap` around it, then its
@@ -150,11 +146,11 @@ def in_threads(
         while len(results) < len(todo):
             wait_for_next()
     except BaseException as error:
+        if dispatch.gives_up(error):
+            pool.leave(futures)
+            raise
         if not isinstance(error, Exception):
             pool.cancel()
-            if (scope := dispatch.current_scope()) is not None and scope.cancelled:
-                wait_for(futures, _A_MOMENT)  # their calls were given up, and nothing ends what else they do
-                raise
         dispatch.settled(futures)  # which another Ctrl-C ends, so nothing waits behind it
         raise
     return results

@@ -200,6 +200,40 @@ def test_an_interrupted_wait_loses_nothing() -> None:
     lanes.close()
 
 
+def test_ctrl_c_that_gives_up_the_calls_does_not_wait_for_what_else_lanes_do() -> None:
+    """A retriever that hangs would keep a search that was told twice to end, and then the interpreter."""
+    lanes: Lanes[str] = Lanes(1)
+    gate, held = Gate("slow"), Gate("held")
+    threads = list[threading.Thread]()
+
+    def hang() -> str:
+        threads.append(threading.current_thread())
+        return gate()
+
+    def interrupted() -> None:
+        try:
+            scope.cancel()
+            raise KeyboardInterrupt
+        finally:
+            lanes.close()
+
+    late = threading.Timer(5.0, gate.open.set)
+    with dispatch.Scope() as scope:
+        lanes.put(hang)
+        lanes.put(held)
+        assert gate.begun.wait(WAIT)
+        late.start()
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+    late.cancel()
+    assert (gate.open.is_set(), lanes.under_way) == (False, 0)
+    assert threads[0].daemon
+    gate.open.set()
+    lanes.put(lambda: "again")
+    assert (lanes.take(), held.begun.is_set()) == ("again", False)
+    lanes.close()
+
+
 def test_work_in_a_lane_knows_a_line_of_the_user() -> None:
     """The one that put it there, not one of Python's threads."""
     lanes = Lanes(1)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextvars import copy_context
 from typing import Generic, TypeVar
 
 from textgrad_engine import dispatch
+from textgrad_engine.dispatch.threads import Pool
 
 T = TypeVar("T")
 
@@ -40,7 +42,7 @@ class Lanes(Generic[T]):
         if count < 1:
             raise ValueError(f"there must be at least 1 lane, got {count}")
         self.count, self.most = count, count * ahead
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: Pool | None = None
         self._begun: deque[tuple[Future[T], int]] = deque()
 
     @property
@@ -60,7 +62,7 @@ class Lanes(Generic[T]):
         budget, and would decide by chance which of these are on record.
         """
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.most, thread_name_prefix="textgrad_engine_lane")
+            self._pool = Pool(self.most)
         context = copy_context()
         context.run(dispatch.begun_from.set, dispatch.caller_line())
         self._begun.append((self._pool.submit(context.run, _whole, work, number), number))
@@ -86,11 +88,14 @@ class Lanes(Generic[T]):
         """Wait for what is under way and drop it.
 
         All of it is run to its end, also what no thread has taken up yet: what is paid for must not depend on a race of
-        threads.
+        threads. But where a Ctrl-C that gives up its calls is on its way, what else it does is not waited for.
         """
         if self._pool is not None:
-            dispatch.settled([future for future, _ in self._begun])
-            self._pool.shutdown(wait=True)
+            futures = [future for future, _ in self._begun]
+            if dispatch.gives_up(sys.exception()):
+                self._pool.leave(futures)
+            else:
+                dispatch.settled(futures)
             self._pool = None
         self._begun.clear()
 
