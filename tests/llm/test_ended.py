@@ -11,7 +11,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import llm, nn
-from textgrad_engine.errors import BudgetExceeded
+from textgrad_engine.errors import AuthenticationFailed, BudgetExceeded
 from textgrad_engine.llm import CallableModel, Completion, Request, Usage, resolve
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Objective, evaluate
@@ -123,6 +123,39 @@ def test_what_an_app_was_refused_is_not_scored_where_a_program_awaits_it_itself(
     with tg.budget(tokens=10_000), pytest.raises(BudgetExceeded):
         evaluate(Direct(), ROWS, nn.ExactMatch())
     assert evaluate(Direct(), ROWS, nn.ExactMatch()).scores == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_refused_key_that_a_tool_catches_is_told(waits: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """Tools say "not found" of all that they meet, and all answers would be wrong without a word."""
+
+    def refuse(request: Request) -> str:
+        raise AuthenticationFailed(f"the key {waits} is refused")
+
+    def look_up(word: str) -> str:
+        """Look it up."""
+        try:
+            return str(helper(word=word))
+        except Exception:
+            return "not found"
+
+    def answer(request: Request) -> str | Completion:
+        last = request.messages[-1]
+        if last.role == "tool":
+            return last.text
+        function = {"name": "look_up", "arguments": json.dumps({"word": last.text})}
+        return Completion(text="", finish_reason="tool_calls", tool_calls=({"id": "1", "function": function},))
+
+    helper = nn.ChatCompletion("{word}", model=FunctionModel(refuse))
+    chat = nn.ChatCompletion("{word}", model=FunctionModel(answer), tools=[look_up])
+
+    def program(word: str) -> Any:
+        said = chat(word=word)
+        return str(said) if waits else said
+
+    assert evaluate(program, ROWS, nn.ExactMatch()).mean == 0.0
+    told = [each.getMessage() for each in caplog.records if each.name == "textgrad_engine.train.calling"]
+    assert [f"the key {waits} is refused; let" in each for each in told] == [True]
 
 
 def test_a_tool_that_is_refused_costs_its_own_example_where_candidates_are_run_together() -> None:

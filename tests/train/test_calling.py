@@ -251,3 +251,25 @@ def test_a_refused_key_that_the_program_catches_is_told(catches: bool, caplog: p
                 tg.evaluate(Careful(), rows, nn.ExactMatch())
     said = [each.getMessage() for each in caplog.records if each.name == "textgrad_engine.train.calling"]
     assert [f"the key of {catches} is refused; let" in each for each in said] == [True] * catches
+
+
+def test_a_refused_key_is_told_once_whatever_number_each_request_has(caplog: pytest.LogCaptureFixture) -> None:
+    """Gateways put it into what they say, and a line for each of a thousand examples would hide all others."""
+    asked = list[str]()
+
+    def refuse(request: Request) -> str:
+        asked.append(request.messages[-1].text)
+        raise AuthenticationFailed(f"no such token (request id: 20261130{len(asked)})")
+
+    chat = nn.ChatCompletion("{word}", model=FunctionModel(refuse))
+
+    def program(word: str) -> Variable:
+        try:
+            return Variable(chat(word=word).data)
+        except AuthenticationFailed:
+            return Variable("unknown")
+
+    tg.evaluate(program, [{"word": word, "target": word} for word in "abcd"], nn.ExactMatch())
+    said = [each.getMessage() for each in caplog.records if each.name == "textgrad_engine.train.calling"]
+    assert len(said) == 1
+    assert "(request id: 20261130" in said[0]

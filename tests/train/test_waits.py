@@ -14,6 +14,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import Variable, nn, optim, use_models
+from textgrad_engine.errors import AuthenticationFailed
 from textgrad_engine.llm import Completion, Request, Wrapper
 from textgrad_engine.testing import FunctionModel, simulated_task
 from textgrad_engine.train import waits
@@ -285,3 +286,25 @@ def test_what_belongs_to_one_thread_is_told_with_the_repair(clock: Clock) -> Non
         assert any("concurrency=1 runs one example after the other" in note for note in caught.value.__notes__)
         assert tg.evaluate(program, ROWS, nn.ExactMatch(), concurrency=1).mean == 1.0
     connection.close()
+
+
+def test_an_error_of_a_model_has_nothing_to_do_with_threads(clock: Clock) -> None:
+    """The note on what belongs to one thread would lead away from the key, say, that is to be repaired."""
+
+    class Deciding(Retrieving):
+        def forward(self, q: str) -> Variable:
+            answer = super().forward(q)
+            return self.chat(found=answer.data) if int(q) > 5 else answer
+
+    def look_up(q: str) -> str:
+        clock.wait(0.2)
+        return q
+
+    def refuse(request: Request) -> str:
+        if request.messages[-1].text == "7":
+            raise AuthenticationFailed("the key is refused")
+        return request.messages[-1].text
+
+    with use_models(forward=FunctionModel(refuse)), pytest.raises(AuthenticationFailed) as caught:
+        tg.evaluate(Deciding(look_up), ROWS, nn.ExactMatch())
+    assert not any("threads" in note for note in caught.value.__notes__)

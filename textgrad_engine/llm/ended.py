@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from textgrad_engine.dispatch.endings import MET, Ending, Met, meeting
-from textgrad_engine.errors import Stopped
+from textgrad_engine.errors import AuthenticationFailed, QuotaExhausted, Stopped
 from textgrad_engine.llm.budget import budgets_around
 from textgrad_engine.llm.stop import BY_OPERATION, note_if_direct, stops_around
 from textgrad_engine.scoped import setting
@@ -33,7 +33,8 @@ def meeting_endings() -> AbstractContextManager[Met]:
 async def unless_ended(work: Awaitable[T]) -> T:
     """What a tool, or a model of a user's own, gives inside of an example; or what ended that, whatever it made of it.
 
-    What it says instead is no answer: on record, or in a cache, it would be given again where there is room for it.
+    What it says instead is no answer: on record, or in a cache, it would be given again where there is room for it. A
+    refused key that it makes do without is noted for the blocks around, as theirs.
 
     Raises:
         BudgetExceeded: it met that a budget around the example was spent.
@@ -47,10 +48,17 @@ async def unless_ended(work: Awaitable[T]) -> T:
         with setting(BY_OPERATION, False), setting(MET, (met,)):
             found = await work
     except Exception as error:
+        _hand_on([each for each in met.refusals if each is not error], around)
         if not met or met[0] is error:
             raise
     else:
+        _hand_on(met.refusals, around)
         if not met:
             return found
     note_if_direct(met[0])
     raise met[0]
+
+
+def _hand_on(refusals: Sequence[AuthenticationFailed | QuotaExhausted], around: Sequence[Met]) -> None:
+    for each in around:
+        each.refusals.extend(refusals)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import logging
 import math
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -66,6 +66,8 @@ class Ran(NamedTuple):
             found = math.nan
         if self.met:  # out of the handler: it may be its cause
             raise self.met[0].with_traceback(None)  # it may be raised for many examples, and would get longer each time
+        if isinstance(self.met, Met):
+            _tell_of_caught(self.met.refusals)
         return found
 
 
@@ -92,8 +94,7 @@ def run_on(name: str, program: Callable[..., Any], fields: Mapping[str, Any], sc
                 prediction = as_prediction(program(**fields))
             doing = "computing the loss"
             loss, parts = scored_by_parts(score, prediction, wanted, fields)
-        if met.refusals:
-            _tell_of_caught(str(met.refusals[0]))
+        _tell_of_caught(met.refusals)
         return Ran(prediction, loss, parts, met)
     except Exception as error:
         if not met or met[0] is error:  # else the program may have made an error of its own of that
@@ -105,8 +106,18 @@ def run_on(name: str, program: Callable[..., Any], fields: Mapping[str, Any], sc
     raise met[0].with_traceback(None)
 
 
-@functools.lru_cache(maxsize=16)  # once, as it is so for all examples
-def _tell_of_caught(error: str) -> None:
+_told = set[str]()
+_OF_ONE_CALL = re.compile(r"\S*\d\S*")
+
+
+def _tell_of_caught(refusals: Sequence[Exception]) -> None:
+    """Tell of an error that a program caught; once, as it is so for all examples, whatever number each call has."""
+    if not refusals:
+        return
+    error = str(refusals[0])
+    if (alike := _OF_ONE_CALL.sub("", error)) in _told:
+        return
+    _told.add(alike)
     _log.warning(
         "the program caught an error that no example will be without, and is scored by what it says instead: %s; let "
         "errors.AuthenticationFailed and errors.QuotaExhausted through, and the run ends with it",
@@ -209,7 +220,7 @@ def run_together(look: Look, function: Callable[[T], R], items: Sequence[T], con
             with side_by_side():
                 results.extend(in_threads(function, rest, concurrency, numbered=False))
         except Exception as error:
-            if look.elsewhere:
+            if look.elsewhere and not isinstance(error, TextgradError):
                 error.add_note(_IN_THREADS)
             raise
     return results
