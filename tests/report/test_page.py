@@ -376,7 +376,12 @@ def test_controls_and_front(run_of: Any, result: TrainResult) -> None:
     assert "TGD against random edits: better: +0.500" in read.text
     assert "best prompt 30 0.900 1.50 s" in read.text
     assert "textgrad-engine train config.toml --controls" in read.text
+    assert "of prompts run on the whole validation set. No other prompt beats one of these in all columns." in read.text
     assert "Score against length" not in page(run_of(replace(result, front=points[:1]))).text
+    assert result.seed_val is not None
+    seed_val = replace(result.seed_val, scores=(None, *result.seed_val.scores[1:]))
+    read = page(run_of(replace(result, front=points, seed_val=seed_val)))
+    assert "on the 19 validation examples that the seed prompt answered. No other prompt" in read.text
 
 
 def test_how_to_run_it_again(run_of: Any, result: TrainResult) -> None:

@@ -14,13 +14,15 @@ class Front:
     """The front as a table.
 
     Attributes:
-        title: what is beside what.
+        title: what is beside what, and `where`.
+        where: which texts have a score here, and on what (`train.front.front_of`).
         heads: what the columns are, behind that of the numbers.
         rows: for each text its cells, the longest text first.
         names: for each text ``"best prompt"``, ``"seed prompt"`` or "".
     """
 
     title: str
+    where: str
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
@@ -34,14 +36,15 @@ def front_within(result: TrainResult) -> Front | None:
     metrics = list(dict.fromkeys(name for point in points for name in point.metrics))
     times = [point.latency for point in points if point.latency is not None]
     timed, digits = bool(times), decimals(times or [0.0])
-    scores = "Score and metrics" if metrics else "Score"
+    scores, where = "Score and metrics" if metrics else "Score", _where(result)
     rows = []
     for point in points:
         means = [score(point.metrics[name]) if name in point.metrics else "" for name in metrics]
         took = ["" if point.latency is None else f"{point.latency:.{digits}f} s"] if timed else []
         rows.append((count(point.tokens), score(point.score), *means, *took))
     return Front(
-        f"{scores} against {'length and time' if timed else 'length'}, {_where(result)}",
+        f"{scores} against {'length and time' if timed else 'length'}, {where}",
+        where,
         ("tokens", "validation", *metrics, *(["time"] if timed else [])),
         tuple(rows),
         tuple(name_of_point(result, point) for point in points),
@@ -49,7 +52,6 @@ def front_within(result: TrainResult) -> Front | None:
 
 
 def _where(result: TrainResult) -> str:
-    """Which texts have a score here, and on what; see `train.front.front_of`."""
     if (seed := result.seed_val) is None or not seed.unanswered:
         return "of prompts run on the whole validation set"
     answered = plural(len(seed.scores) - seed.unanswered, "validation example")

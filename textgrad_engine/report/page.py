@@ -202,8 +202,8 @@ def _front(result: TrainResult) -> Iterator[Markup]:
     )
     yield element(
         "p",
-        "Tokens of the prompt from left to right, validation score from bottom to top, of prompts that were run on "
-        f"the whole validation set, and that no other beats in {'all columns' if len(front.heads) > 2 else 'both'}.",
+        f"Tokens of the prompt from left to right, validation score from bottom to top, {front.where}. No other "
+        f"prompt beats one of these in {'all columns' if len(front.heads) > 2 else 'both'}.",
         class_="hint",
     )
     rows = [(f"{n} {name}".strip(), *row) for n, (name, row) in enumerate(zip(front.names, front.rows), start=1)]
