@@ -223,6 +223,9 @@ def test_a_prompt_that_was_not_changed_is_no_worse_and_is_not_asked(cli: Any, ta
     assert "same.txt" in both.stderr
     assert [arm["prompt"] for arm in json.loads(both.stdout)["arms"]] == ["config", "in gifts.txt"]
     assert cli("compare", task, "--prompt", "same.txt").exit_code == 2
+    models = ["--model", "own:billing", "--model", "own:account"]
+    each = cli("compare", "small", "--prompt", "same.txt", *models, "--not-worse", "--quiet")
+    assert each.stderr.count("--prompt same.txt: the prompt of small is the same") == 1, "for each model"
 
 
 def test_another_config_is_run_with_its_own_settings(cli: Any, task: Path) -> None:

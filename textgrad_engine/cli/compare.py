@@ -133,7 +133,7 @@ def compare(
         answers = open_cache(None) if cache else None
         if arms[0].task.unkept:
             complain(f"{arms[0].task.unkept}{'' if cache else '; if it is ended early, it begins anew'}")
-    for each in same:
+    for each in dict.fromkeys(same):
         complain(each)
     if len(arms) == 1:  # nothing was changed, so there is nothing to ask
         if as_json:
