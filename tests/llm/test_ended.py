@@ -12,7 +12,7 @@ import pytest
 import textgrad_engine as tg
 from textgrad_engine import llm, nn
 from textgrad_engine.errors import AuthenticationFailed, BudgetExceeded
-from textgrad_engine.llm import CallableModel, Completion, Request, Usage, resolve
+from textgrad_engine.llm import CallableModel, Completion, Request, Usage, Wrapper, resolve
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Objective, evaluate
 
@@ -57,6 +57,22 @@ def agent() -> tuple[nn.Module, Any]:
     return nn.ChatCompletion("{word}", model=own, tools=[ask], max_tokens=10), own
 
 
+class Forgiving(Wrapper):
+    """A wrapper of a user's own, around what `resolve` gave: it has an answer in any case."""
+
+    async def complete(self, request: Request) -> Completion:
+        try:
+            return await self.inner.complete(request)
+        except Exception:
+            return Completion(text="sorry")
+
+
+def wrapped() -> tuple[nn.Module, Any]:
+    """A program whose model is such a wrapper."""
+    own = Forgiving(echo())
+    return nn.ChatCompletion("{word}", model=own), own
+
+
 def told(line: str) -> str:
     """What a line of a cassette tells of an answer, or of what a tool gave."""
     entry = json.loads(line)
@@ -75,7 +91,7 @@ def spent_by(made: Any, tokens: int | None, path: Path) -> tuple[Any, list[str]]
     return found, sorted(map(told, path.read_text().splitlines()))
 
 
-@pytest.mark.parametrize("made", [app, agent])
+@pytest.mark.parametrize("made", [app, agent, wrapped])
 def test_what_was_said_without_room_in_a_budget_is_on_record_nowhere(made: Any, tmp_path: Path) -> None:
     """Where there was room for it, it was given again: the example was wrong for good."""
     whole, answers = spent_by(made, None, tmp_path / "whole.jsonl")

@@ -31,7 +31,7 @@ def meeting_endings() -> AbstractContextManager[Met]:
 
 
 async def unless_ended(work: Awaitable[T]) -> T:
-    """What a tool, or a model of a user's own, gives inside of an example; or what ended that, whatever it made of it.
+    """What a tool, or a user's own model or wrapper, gives in an example; or what ended it, whatever it made of that.
 
     What it says instead is no answer: on record, or in a cache, it would be given again where there is room for it. A
     refused key that it makes do without is noted for the blocks around, as theirs.

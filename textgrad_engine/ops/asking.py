@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,13 +13,14 @@ from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.autograd.late import late_input
 from textgrad_engine.errors import APIError, BadRequest, ContextOverflow
 from textgrad_engine.llm.cachekey import repeat
+from textgrad_engine.llm.ended import unless_ended
 from textgrad_engine.llm.images import images_in
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import Message, Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.roles import model_for
 from textgrad_engine.llm.stop import BY_OPERATION
-from textgrad_engine.llm.usage import call_key
+from textgrad_engine.llm.usage import Metered, call_key
 from textgrad_engine.ops.messages import ChatSettings, Plan
 from textgrad_engine.scoped import setting
 
@@ -40,7 +41,7 @@ async def completion_of(
     try:
         if settings.sample or SHARED.get() is not None:
             return await _sampled(settings, model, request)
-        return await model.complete(request)
+        return await _answer(model, request)
     except APIError as error:
         if settings.purpose in _UNSEEN and isinstance(error, BadRequest | ContextOverflow):
             _say_of_images(error, request)
@@ -107,7 +108,7 @@ async def _sampled(settings: ChatSettings, model: Model, request: Request) -> Co
 
     async def ask() -> Completion:
         with repeat(settings.sample) if settings.sample else contextlib.nullcontext():
-            return await model.complete(request)
+            return await _answer(model, request)
 
     if (shared := SHARED.get()) is None:
         return await ask()
@@ -116,6 +117,11 @@ async def _sampled(settings: ChatSettings, model: Model, request: Request) -> Co
     if key not in shared.answers:
         shared.answers[key] = asyncio.ensure_future(ask())
     return await asyncio.shield(shared.answers[key])
+
+
+def _answer(model: Model, request: Request) -> Awaitable[Completion]:
+    asked = model.complete(request)
+    return asked if isinstance(model, Metered) else unless_ended(asked)  # else a wrapper of a user's own is around it
 
 
 @dataclass(frozen=True, eq=False, slots=True)
