@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import sqlite3
 import sys
 import threading
@@ -121,19 +122,49 @@ def test_one_at_a_time_is_in_this_thread(clock: Clock) -> None:
     assert not any(looked_at(work, concurrency=1)), "whatever is known"
 
 
-def test_what_cannot_be_remembered_is_looked_at_each_time(clock: Clock) -> None:
-    """A program that compares by value is no key."""
+@pytest.mark.parametrize("kind", ["unhashable", "refusing"])
+def test_what_is_known_is_of_the_object_whatever_it_says_of_being_equal(clock: Clock, kind: str) -> None:
+    """A dataclass has no hash, and others compare arrays; nobody asks them."""
 
-    class Unhashable:
+    class Program:
         def __eq__(self, other: object) -> bool:
-            return False
+            raise ValueError("the truth value of an array is ambiguous")
 
         def __call__(self, number: int) -> None:
             clock.wait(0.2)
 
-    program: Any = Unhashable()
+    class Refusing(Program):
+        def __hash__(self) -> int:
+            raise NotImplementedError
+
+    made: Any = Program if kind == "unhashable" else Refusing
+    program = made()
+    assert looked_at(program) == [False] * 4 + [True] * 4
+    assert looked_at(program) == [True] * 8
+    assert looked_at(made()) == [False] * 4 + [True] * 4
+
+
+def test_what_is_known_of_an_object_ends_with_it(clock: Clock) -> None:
+    """Another one may be put in its place in memory, and of that nothing is known."""
+    known = len(waits._known)
+    for _ in range(20):
+        assert looked_at(lambda number: clock.wait(0.2)) == [False] * 4 + [True] * 4
+    gc.collect()
+    assert len(waits._known) <= known
+
+
+def test_what_cannot_be_remembered_is_looked_at_each_time(clock: Clock) -> None:
+    """An object that nothing can refer to weakly would be kept for ever."""
+
+    class Program:
+        __slots__ = ()
+
+        def __call__(self, number: int) -> None:
+            clock.wait(0.2)
+
+    program: Any = Program()
     for _ in range(2):
-        assert looked_at(program, look=Look(program)) == [False] * 4 + [True] * 4
+        assert looked_at(program) == [False] * 4 + [True] * 4
 
 
 def test_a_program_that_keeps_its_event_loop_is_run_in_this_thread(clock: Clock) -> None:

@@ -40,7 +40,9 @@ IDLE_SECONDS = 0.025
 IN_A_ROW = 3
 """So many examples that may have waited show that a program does."""
 
-_known: weakref.WeakKeyDictionary[object, bool] = weakref.WeakKeyDictionary()
+_known: dict[int, tuple[weakref.ref[object], bool]] = {}
+"""By the id of a program whether what it waits for is something else than answers. Programs may have no hash, or
+compare arrays, so they are no keys."""
 
 
 class Look:
@@ -103,14 +105,19 @@ class Look:
 
     def _found(self, *, elsewhere: bool) -> None:
         self.waits, self.elsewhere = True, elsewhere
-        with contextlib.suppress(TypeError):  # it cannot be a key, or be referred to weakly
-            _known[self._program] = elsewhere
+        place = id(self._program)
+        with contextlib.suppress(TypeError):  # it cannot be referred to weakly
+            _known[place] = weakref.ref(self._program, functools.partial(_forget, _known, place)), elsewhere
 
 
 def _known_of(program: object) -> bool | None:
-    with contextlib.suppress(TypeError):
-        return _known.get(program)
-    return None
+    known = _known.get(id(program))
+    return known[1] if known is not None and known[0]() is program else None
+
+
+def _forget(known: dict[int, tuple[weakref.ref[object], bool]], place: int, gone: weakref.ref[object]) -> None:
+    if place in known and known[place][0] is gone:  # else another one is there by now
+        del known[place]
 
 
 def _note_loop(loops: list[asyncio.AbstractEventLoop], frame: FrameType, event: str, found: Any) -> None:
