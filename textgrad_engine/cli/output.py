@@ -15,7 +15,7 @@ from typing import Any, NoReturn, ParamSpec, TextIO, TypeVar
 
 import typer
 
-from textgrad_engine.cli.streams import stdout_apart, unprintable
+from textgrad_engine.cli.streams import is_unread, stdout_apart, unprintable
 from textgrad_engine.cli.user_code import line_of_user, path_restored
 from textgrad_engine.errors import BudgetExceeded, RunError, TextgradError
 from textgrad_engine.report.printing import is_harmless
@@ -267,9 +267,9 @@ def _stdout() -> Iterator[Any]:
         raise RunError("the result cannot be printed: stdout is closed")
     try:
         yield stream
-    except BrokenPipeError:  # whoever reads has read enough
-        raise
     except OSError as error:
+        if is_unread(error):  # whoever reads has read enough
+            raise
         raise RunError(unprintable(error)) from error
 
 

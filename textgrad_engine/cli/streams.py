@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -10,6 +11,9 @@ from typing import Any, TextIO, TypeVar
 
 UNREAD = 141
 """The exit code of a program that whoever reads its output has left, as shells tell of one that SIGPIPE ended."""
+
+_OF_A_PIPE = (errno.EPIPE, errno.EINVAL) if os.name == "nt" else (errno.EPIPE,)
+"""What a pipe that nobody reads any more gives; to Windows' C library it is mostly an invalid argument (bpo-35754)."""
 
 T = TypeVar("T")
 
@@ -85,11 +89,16 @@ def ending(run: Callable[[], Any]) -> int:
         return code
     with _nowhere() as nowhere:
         os.dup2(nowhere.fileno(), 1)  # what is left in buffers goes there when Python ends
-    if isinstance(out.failures[0], BrokenPipeError):
+    if is_unread(out.failures[0]):
         return UNREAD if code in (0, 1) else code
     if not said:
         sys.stderr.write(f"error: {unprintable(out.failures[0])}\n")
     return code or 1
+
+
+def is_unread(error: BaseException) -> bool:
+    """Whether stdout cannot be written because whoever read it has gone."""
+    return isinstance(error, OSError) and error.errno in _OF_A_PIPE
 
 
 def unprintable(error: OSError) -> str:
