@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ntpath
 import os
 import re
 import shutil
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from textgrad_engine.cli import completion
 
 from ..runner import invoke
 
@@ -65,6 +68,32 @@ def test_commands_that_take_a_run_offer_runs(place: Path) -> None:
     assert completed(place, "textgrad-engine show ") == ["old", "runs/tickets-1", "runs/tickets-2"]
     assert completed(place, "textgrad-engine diff old runs/") == ["runs/tickets-1", "runs/tickets-2"]
     assert completed(place, "textgrad-engine eval runs/tickets-2") == ["runs/tickets-2"]
+
+
+@pytest.mark.parametrize(
+    ("shell", "typed", "offered"),
+    [
+        ("pwsh", "runs/t", ["runs/tickets-1", "runs/tickets-2"]),
+        ("pwsh", "runs\\t", ["runs\\tickets-1", "runs\\tickets-2"]),
+        ("pwsh", "run", ["runs\\tickets-1", "runs\\tickets-2"]),
+        ("bash", "run", ["runs/tickets-1", "runs/tickets-2"]),
+    ],
+)
+def test_on_windows_a_path_goes_on_as_it_was_begun(
+    place: Path, monkeypatch: pytest.MonkeyPatch, shell: str, typed: str, offered: list[str]
+) -> None:
+    """Typer keeps what begins with the unfinished word, whichever of the two separators stands in it."""
+    runs = [place / "runs" / each for each in ("tickets-1", "tickets-2")]
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("_TEXTGRAD_ENGINE_COMPLETE", f"complete_{shell}")
+    monkeypatch.setattr(
+        completion, "_listed", lambda folder: iter(runs if str(folder)[:4] == "runs" else [Path("runs")])
+    )
+    with monkeypatch.context() as windows:
+        windows.setattr(os, "path", ntpath)
+        windows.setattr(os, "sep", "\\")
+        found = completion.run_folders(typed)
+    assert found == offered
 
 
 @pytest.mark.parametrize("typed", ["my", "my\\ runs/first\\ r"])

@@ -17,11 +17,15 @@ from typer.core import TyperGroup
 
 from textgrad_engine.cli.optimizer_names import NAMES
 from textgrad_engine.cli.output import FAILED
+from textgrad_engine.cli.streams import is_unread
 from textgrad_engine.errors import RunError, TextgradError
 from textgrad_engine.file_errors import reason_of
 from textgrad_engine.report.terminal import complain
 
 _INSTALL = "--install-completion"
+
+_OF_WINDOWS = ("powershell", "pwsh")
+"""Shells whose users write paths as the system does; the others read a backslash as something else."""
 
 
 class InstallsCompletion(TyperGroup):
@@ -35,7 +39,7 @@ class InstallsCompletion(TyperGroup):
         try:
             return super().parse_args(ctx, args)
         except (OSError, UnicodeError, RuntimeError) as error:
-            if not installs or isinstance(error, BrokenPipeError):  # who reads what is printed has gone
+            if not installs or is_unread(error):  # who reads what is printed has gone
                 raise
             complain(
                 f"error: the shell's files cannot be changed: {_reason(error)}; repair that, or have your shell load "
@@ -127,14 +131,16 @@ def is_config(path: Path) -> bool:
 
 
 def _below(incomplete: str, wanted: Callable[[Path], bool]) -> list[str]:
-    folder, begin = os.path.split(incomplete)
+    begin = os.path.split(incomplete)[1]
+    typed = incomplete.removesuffix(begin)  # as it was: Typer keeps what begins with the unfinished word
+    between = os.sep if "/" not in typed and _shell() in _OF_WINDOWS else "/"
     found: list[str] = []
-    for path in _listed(Path(folder or ".")):
+    for path in _listed(Path(typed or ".")):
         if path.name.startswith(begin) and (begin.startswith(".") or not path.name.startswith(".")):
             if wanted(path):
-                found.append(os.path.join(folder, path.name))
+                found.append(typed + path.name)
             else:
-                found += [os.path.join(folder, path.name, each.name) for each in _listed(path) if wanted(each)]
+                found += [typed + path.name + between + each.name for each in _listed(path) if wanted(each)]
     return _as_typed(sorted(each for each in found if each.isprintable()))
 
 
@@ -144,12 +150,16 @@ def _as_typed(paths: list[str]) -> list[str]:
     Bash puts in what it is given, so that a space has to be escaped, unless the line has an open quote there. Zsh
     loses quotes; where nothing is offered it completes paths by itself.
     """
-    shell = os.environ.get("_TEXTGRAD_ENGINE_COMPLETE", "").removeprefix("complete_")
+    shell = _shell()
     if shell == "zsh":
         return [path for path in paths if not set(path) & set("'\"")]
     if shell != "bash" or _word().startswith(("'", '"')):
         return paths
     return [_Escaped(re.sub(r"([^\w@%+=:,./-])", r"\\\1", path)) for path in paths]
+
+
+def _shell() -> str:
+    return os.environ.get("_TEXTGRAD_ENGINE_COMPLETE", "").removeprefix("complete_")
 
 
 def _word() -> str:
