@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tracemalloc
@@ -63,6 +64,26 @@ def test_a_missing_file_suggests_a_near_name(put: Put, tmp_path: Path) -> None:
         load(tmp_path / "trian.jsonl")
     with pytest.raises(DataError, match=r"no such file; the folder has train.jsonl"):
         load(tmp_path / "zzz.csv")
+
+
+def test_a_name_that_no_file_of_windows_can_have_is_that_of_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as of a path with a tab, which was a backslash before a t; the system has words of its own for it."""
+    real = Path.stat
+
+    def stat(path: Path, **how: bool) -> os.stat_result:
+        if "\t" in path.name:
+            error = OSError(
+                errno.EINVAL, "The filename, directory name, or volume label syntax is incorrect", str(path)
+            )
+            error.winerror = 123  # type: ignore[attr-defined]
+            raise error
+        return real(path, **how)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    with pytest.raises(DataError, match=r"there is no such file; check the path"):
+        load(tmp_path / "data\train.jsonl")
 
 
 def test_a_name_that_looks_the_same_is_told_apart(put: Put, tmp_path: Path) -> None:

@@ -94,6 +94,17 @@ def test_a_name_that_begins_with_a_tilde_and_is_no_user_s_is_a_name(
     assert tg.Trainer(run_dir="~rows of Ada").run_dir == Path("~rows of Ada")
 
 
+def test_a_home_that_windows_only_guesses_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes any name behind a tilde for a user's, whose home would be beside the own one."""
+    monkeypatch.chdir(tmp_path)
+    Path("~$rows.csv").write_text("text\na\n", encoding="utf-8")
+    (tmp_path / "users" / "ada").mkdir(parents=True)
+    real = os.path.expanduser
+    monkeypatch.setattr(os.path, "expanduser", lambda path: real(path).replace("~", f"{tmp_path}/users/"))
+    assert tg.data.load("~$rows.csv")[0] == {"text": "a"}
+    assert tg.Trainer(run_dir="~ada/run").run_dir == tmp_path / "users" / "ada" / "run"
+
+
 def test_a_folder_is_used_once(tmp_path: Path) -> None:
     """The folder of a run that has just begun is in use."""
     for name, kept, way in (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +16,10 @@ _SPLITS = frozenset({"dev", "test", "train", "training", "val", "valid", "valida
 """Names that are near each other and never one meant for the other: who lacks a test set is not to test on training."""
 
 
+_NOTHING = (errno.ENOENT, errno.ENOTDIR, errno.EINVAL)
+"""What the system says where nothing is; the last is of names that no file of Windows can have."""
+
+
 def check_reach(path: Path) -> None:
     """Raise what keeps this user from looking at a path, so that nobody is told that there is nothing.
 
@@ -24,8 +28,11 @@ def check_reach(path: Path) -> None:
     Raises:
         PermissionError: a folder on the way is closed to this user.
     """
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+    try:
         path.stat()
+    except OSError as error:
+        if error.errno not in _NOTHING:
+            raise
 
 
 def _is_table(path: Path) -> bool:
