@@ -124,7 +124,7 @@ class Interrupts:
     @staticmethod
     def find_spec(name, path=None, target=None):
         if name == {module!r}:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
 {before}
 sys.meta_path.insert(0, Interrupts)

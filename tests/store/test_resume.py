@@ -280,7 +280,7 @@ def test_killed_at_any_line_of_a_resume_the_folder_tells_no_less_than_before(
         def press(event: Any) -> None:
             if event.phase == "test" and not pressed:
                 pressed.append(event)
-                os.kill(os.getpid(), signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
 
         assert fit(RunFolder(cut), callbacks=[At(PhaseStarted, press)]).status == "interrupted"
     before = read_run(cut)
@@ -315,7 +315,7 @@ def test_where_it_comes_farther_than_before_that_is_told(tmp_path: Path, fit: An
 
     def press(event: Any) -> None:
         if event.step == 1:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
     assert fit(RunFolder(path), max_steps=2, callbacks=[At(StepEnded, press)]).status == "interrupted"
     assert read_run(path).reach == (1, True, 2)
@@ -339,7 +339,7 @@ def test_an_early_interruption_of_a_resume_keeps_what_was_known(tmp_path: Path, 
     assert before.best == {"system": "Repeat.\nShout."}
 
     def press(_: Any) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
     result = fit(RunFolder(path, resume=True), callbacks=[At(Evaluated, press)])
     assert (result.status, result.best) == ("interrupted", before.seed)
