@@ -25,7 +25,7 @@ import pytest
 from _pytest import runner
 from hypothesis import HealthCheck, settings
 
-from textgrad_engine.llm import RetryPolicy
+from textgrad_engine.llm import RetryPolicy, replace_file
 from textgrad_engine.llm.vocabulary import NO_FETCH
 
 from .disks import SmallDisk
@@ -153,3 +153,35 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> type[SmallDisk]:
             monkeypatch.setattr(os, "posix_fallocate", self.allocate, raising=False)
 
     return Disk
+
+
+@pytest.fixture
+def windows_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files as Windows has them: what this process holds open can be neither replaced nor removed."""
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("nothing says which files are open here")
+
+    def check(*paths: Any) -> None:
+        open_now = set()
+        for link in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(OSError):
+                open_now.add(os.readlink(link))
+        for path in paths:
+            if os.path.realpath(path) in open_now:
+                error = PermissionError(13, "The file is being used by another process", str(path))
+                error.winerror = 32  # type: ignore[attr-defined]
+                raise error
+
+    def replace(file: Any, place: Any) -> None:
+        check(file, place)
+        really_replace(file, place)
+
+    def unlink(path: Any, **where: Any) -> None:
+        if not where:
+            check(path)
+        really_unlink(path, **where)
+
+    really_replace, really_unlink = os.replace, os.unlink
+    monkeypatch.setattr(os, "replace", replace)
+    monkeypatch.setattr(os, "unlink", unlink)
+    monkeypatch.setattr(replace_file, "_PATIENCE", 0.0)

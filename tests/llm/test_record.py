@@ -42,6 +42,7 @@ from textgrad_engine.llm import (
 from textgrad_engine.optim import TGD
 from textgrad_engine.testing import FunctionModel, ScriptedModel, feedback_for
 
+recording_module = importlib.import_module("textgrad_engine.llm.recording")
 replay_module = importlib.import_module("textgrad_engine.llm.replay")  # the package has a function of that name
 ONCE = RetryPolicy(max_attempts=1)
 
@@ -669,6 +670,58 @@ def test_a_file_that_cannot_be_put_in_order_stays_as_it_is(run, ask, tmp_path, m
     monkeypatch.undo()
     assert asked_in(path) == ["two", "one"]
     assert [each.name for each in tmp_path.iterdir()] == ["c.jsonl"]
+
+
+@pytest.fixture
+def as_on_windows(windows_files, monkeypatch):
+    """No file is replaced or removed that this process has open, not even for its lock."""
+    monkeypatch.setattr(recording_module, "_LOCK_HINDERS", True)
+
+
+def test_on_windows_the_lines_stand_in_order_too(run, ask, tmp_path, as_on_windows):
+    """Else git shows a cassette that is recorded anew as another one."""
+    out_of_order(run, ask, tmp_path / "c.jsonl")
+    assert asked_in(tmp_path / "c.jsonl") == ["one", "two"]
+    assert [each.name for each in tmp_path.iterdir()] == ["c.jsonl"]
+
+
+def test_on_windows_a_cassette_can_be_deleted_once_it_is_recorded(run, ask, tmp_path, as_on_windows):
+    """In a notebook the name that it was given keeps the recording alive, and Windows removes no open file."""
+    path = tmp_path / "c.jsonl"
+    model = resolve(model_named("o", lambda request: "x"))
+
+    async def main():
+        with record(path) as recording:
+            await model.complete(ask("one"))
+        return recording
+
+    recording = run(main())
+    path.unlink()
+    assert recording.answers == 1
+
+
+def test_what_is_answered_behind_the_block_is_written(run, ask, tmp_path):
+    """It was asked inside of it, and is paid for; nobody else's file is made of it."""
+    gate = asyncio.Event()
+
+    async def answer(request):
+        if request.messages[-1].text != "one":
+            await gate.wait()
+        return "x"
+
+    async def main():
+        model = resolve(model_named("o", answer))
+        with record(tmp_path / "c.jsonl") as recording:
+            await model.complete(ask("one"))
+            two, three = (asyncio.ensure_future(model.complete(ask(text))) for text in ("two", "three"))
+            await asyncio.sleep(0)
+        gate.set()
+        await two
+        await three
+        assert asked_in(tmp_path / "c.jsonl") == ["one", "two", "three"]
+        assert recording.answers == 3
+
+    run(main())
 
 
 def test_a_cassette_that_was_deleted_meanwhile_does_not_come_back(run, ask, tmp_path):

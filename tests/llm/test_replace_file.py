@@ -50,6 +50,23 @@ def test_a_file_that_is_open_for_a_moment_is_waited_for(
     assert len(waits) == 2
 
 
+def test_what_is_removed_is_waited_for_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: list[float]) -> None:
+    """A file that is there no longer needs no removing."""
+    (tmp_path / "old").touch()
+    left, really = [held(32)], os.unlink
+
+    def unlink(path: object) -> None:
+        if left:
+            raise left.pop()
+        really(path)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "unlink", unlink)
+    replace_file.remove(tmp_path / "old")
+    replace_file.remove(tmp_path / "old")
+    assert not (tmp_path / "old").exists()
+    assert len(waits) == 1
+
+
 def test_it_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: list[float]) -> None:
     """Whoever keeps the file open is named by the system's own words."""
     refusing(monkeypatch, *[held(32)] * 1000)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,6 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
-from textgrad_engine.llm import replace_file
 from textgrad_engine.store import RunFolder
 from textgrad_engine.testing import FunctionModel
 
@@ -27,38 +24,6 @@ def answer(request: Any) -> Any:
         return {"edits": [edit]}
     text = request.messages[-1].text
     return text.upper() if "Shout" in request.messages[0].text else text
-
-
-@pytest.fixture
-def windows_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files as Windows has them: what this process holds open can be neither replaced nor removed."""
-    if not Path("/proc/self/fd").is_dir():
-        pytest.skip("nothing says which files are open here")
-
-    def check(*paths: Any) -> None:
-        open_now = set()
-        for link in Path("/proc/self/fd").iterdir():
-            with contextlib.suppress(OSError):
-                open_now.add(os.readlink(link))
-        for path in paths:
-            if os.path.realpath(path) in open_now:
-                error = PermissionError(13, "The file is being used by another process", str(path))
-                error.winerror = 32  # type: ignore[attr-defined]
-                raise error
-
-    def replace(file: Any, place: Any) -> None:
-        check(file, place)
-        really_replace(file, place)
-
-    def unlink(path: Any, **where: Any) -> None:
-        if not where:
-            check(path)
-        really_unlink(path, **where)
-
-    really_replace, really_unlink = os.replace, os.unlink
-    monkeypatch.setattr(os, "replace", replace)
-    monkeypatch.setattr(os, "unlink", unlink)
-    monkeypatch.setattr(replace_file, "_PATIENCE", 0.0)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+from textgrad_engine.llm.replace_file import move
+
 
 class Line(NamedTuple):
     """Where a line belongs, and where it stands in its file.
@@ -39,7 +41,7 @@ class LineOrder:
         >>> _ = path.write_bytes(b"b1 a1 a2 ")
         >>> for place, (example, number) in enumerate([("b", numbers[1]), ("a", numbers[0]), ("a", numbers[2])]):
         ...     order.add(example, number, 3 * place, 3 * place + 3)
-        >>> os.close(order.put_right(path))
+        >>> order.put_right(path)
         >>> path.read_bytes()
         b'a1 a2 b1 '
     """
@@ -70,33 +72,31 @@ class LineOrder:
         """
         self._lines.append(Line(self._first.setdefault(example, number), number, start, end))
 
-    def put_right(self, path: Path) -> int | None:
+    def put_right(self, path: Path) -> None:
         """Replace the file by one with its lines in order, whole or not at all.
 
-        Returns:
-            The new file, open for appending; None where all lines were in order.
-
         Raises:
-            OSError: it cannot be written, or (on Windows) not be replaced while it is open; it is as it was.
+            OSError: it cannot be written, or (on Windows) not be replaced while somebody has it open; it is as it was.
         """
         ordered = sorted(self._lines)
         if ordered == self._lines:
-            return None
+            return
         place = Path(os.path.realpath(path))
         held = place.read_bytes()
         content = held[: self._lines[0].start] + b"".join([held[line.start : line.end] for line in ordered])
         fd, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)
         try:
-            left = content + held[self._lines[-1].end :]
-            while left:
-                left = left[os.write(fd, left) :]
-            os.fsync(fd)
+            try:
+                left = content + held[self._lines[-1].end :]
+                while left:
+                    left = left[os.write(fd, left) :]
+                os.fsync(fd)
+            finally:
+                os.close(fd)
             os.chmod(name, place.stat().st_mode & 0o777)
-            os.replace(name, place)
+            move(name, place)
         except BaseException:
-            os.close(fd)
             with contextlib.suppress(OSError):
                 os.unlink(name)
             raise
         self._lines = []
-        return fd

@@ -26,6 +26,7 @@ from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.locking import taken_soon
 from textgrad_engine.llm.model import Model, innermost
 from textgrad_engine.llm.redact import redacted, secrets_named, secrets_of, without_password
+from textgrad_engine.llm.replace_file import move, remove
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.toolcalls import ToolRecord, tool_to_json
@@ -69,7 +70,6 @@ class Recording:
         self.resumed = resume
         self.answers = self.lost = 0  # before anything fails: a test that ends there shows the recording
         self._lock = threading.Lock()
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
         if self.path.exists() and not resume:
             raise RunError(
                 f"{self.path}: a cassette is not recorded over; delete it, name another file, or go on with it: "
@@ -77,10 +77,10 @@ class Recording:
             )
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._fd = os.open(self.path, flags | (0 if resume else os.O_EXCL), 0o600)
+            self._fd = os.open(self.path, _FOR_LINES | os.O_CREAT | (0 if resume else os.O_EXCL), 0o600)
             self._close = weakref.finalize(self, os.close, self._fd)
             check_plain(self.path)
-            held = os.open(self.path, os.O_RDWR)  # a file of its own, as answers may come behind the end of a block
+            held = os.open(self.path, os.O_RDWR)
             self.release = weakref.finalize(self, os.close, held)
             if not taken_soon(held):
                 raise RunError(f"{self.path}: another process, or block, is recording this cassette; wait for its end")
@@ -99,7 +99,7 @@ class Recording:
         for each in self.before.answers:
             key = each.model, each.example, each.item, each.digest
             self._asked[key] = max(self._asked.get(key, 0), each.nth + 1)
-        self._order = LineOrder()
+        self._order, self._away = LineOrder(), False
         self._tools = itertools.count(max([each.nth + 1 for each in self.before.tools], default=0))
 
     def begin(self, model: Model, request: Request) -> Begun:
@@ -148,10 +148,12 @@ class Recording:
         self._room.give_back()
         with self._lock:
             self._close()
+            self._away = True
             if path is None:
-                self.path.unlink(missing_ok=True)
+                remove(self.path)
             else:
-                self.path = self.path.replace(path)
+                move(self.path, path)
+                self.path = path
 
     def begin_tool(self) -> Begun:
         """A call of a tool begins now."""
@@ -172,28 +174,39 @@ class Recording:
         self._append({**begun.entry, **redacted(tool_to_json(record), secrets)}, begun.number)
 
     def settle(self) -> None:
-        """Put the lines into the order in which was asked; where the file cannot be replaced, they stay as they are."""
+        """Put the lines into the order in which was asked; where the file cannot be replaced, they stay as they are.
+
+        Nobody keeps the file open from then on, so that it can be deleted or replaced on Windows, too.
+        """
         self._room.give_back()
         with self._lock, contextlib.suppress(OSError):
-            if self._close.alive and (fd := self._order.put_right(self.path)) is not None:
+            if self._close.alive:
                 self._close()
-                self._fd = fd
-                self._close = weakref.finalize(self, os.close, fd)
+                if _LOCK_HINDERS:
+                    self.release()
+                self._order.put_right(self.path)
 
     def _append(self, entry: Mapping[str, Any], number: int, *, answers: int = 0) -> None:
         if self._sitting:
             entry = {**entry, "sitting": self._sitting}
         try:
             with self._lock:
-                if self._close.alive:
+                if not self._away:
                     self._room.write(lambda: self._write(entry, number, answers))
         except OSError as error:
             raise RunError(f"{self.path}: the cassette cannot be written: {reason_of(error)}") from error
 
     def _write(self, entry: Mapping[str, Any], number: int, answers: int) -> None:
-        start = os.fstat(self._fd).st_size
-        append_line(self._fd, _line(entry), self.path)
-        self._order.add(entry["example"], number, start, os.fstat(self._fd).st_size)
+        if self._close.alive:
+            start = os.fstat(self._fd).st_size
+            append_line(self._fd, _line(entry), self.path)
+            self._order.add(entry["example"], number, start, os.fstat(self._fd).st_size)
+        else:  # it was asked inside of the block, and answered behind its end
+            fd = os.open(self.path, _FOR_LINES)
+            try:
+                append_line(fd, _line(entry), self.path)
+            finally:
+                os.close(fd)
         self.answers += answers
 
     def __repr__(self) -> str:
@@ -236,6 +249,12 @@ def _end_line(fd: int) -> None:
 def _line(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
+
+_FOR_LINES = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
+
+_LOCK_HINDERS = os.name == "nt"
+"""Whether the lock is given back before the file is replaced, as Windows replaces none that anybody has open; so who
+goes on with the cassette in that moment is safe, too. Elsewhere nobody would be in the way, so the lock is kept."""
 
 _OF_ONE_RESPONSE = ("id", "created", "created_at")
 """Fields of an endpoint's body that no two responses share; they and the time are all that would always differ."""

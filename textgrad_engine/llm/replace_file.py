@@ -1,9 +1,11 @@
-"""Files that take another one's place, also on Windows."""
+"""Files that take another one's place, or are removed, also on Windows."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 _HELD = (5, 32, 33)
 """What Windows says of a file that somebody has open: access denied, a sharing violation, a lock violation."""
@@ -24,10 +26,23 @@ def move(file: str | os.PathLike[str], place: str | os.PathLike[str]) -> None:
     Raises:
         OSError: it is not possible.
     """
+    _patiently(lambda: os.replace(file, place))
+
+
+def remove(file: Path) -> None:
+    """`Path.unlink` with the same patience; where there is no such file, nothing happens.
+
+    Raises:
+        OSError: it is not possible.
+    """
+    _patiently(lambda: file.unlink(missing_ok=True))
+
+
+def _patiently(action: Callable[[], object]) -> None:
     wait, waited = _FIRST_WAIT, 0.0
     while True:
         try:
-            os.replace(file, place)
+            action()
             return
         except PermissionError as error:
             if getattr(error, "winerror", None) not in _HELD or waited >= _PATIENCE:

@@ -16,6 +16,7 @@ from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.lines import append_line
 from textgrad_engine.llm.record import record
 from textgrad_engine.llm.recording import Recording, is_recorded
+from textgrad_engine.llm.replace_file import remove
 from textgrad_engine.store.files import file_name, inner_folder, unwritable, write_atomically
 from textgrad_engine.store.lines import open_lines
 from textgrad_engine.store.records import FORMAT, dumps, timestamp
@@ -157,16 +158,30 @@ def kept_calls(folder: Path, what: str, about: Mapping[str, Any], *, missing: bo
 
 
 def done_with(recording: Recording) -> None:
-    """Remove calls that were kept (`kept_calls`): what they were paid for has come to its end, and is written."""
-    recording.discard()
-    _lacking_of(recording).unlink(missing_ok=True)  # of an earlier one of the same
+    """Remove calls that were kept (`kept_calls`): what they were paid for has come to its end, and is written.
+
+    Raises:
+        RunError: they cannot be removed.
+    """
+    try:
+        recording.discard()
+        remove(_lacking_of(recording))  # of an earlier one of the same
+    except OSError as error:
+        raise unwritable(error, recording.path.parent) from error
     with contextlib.suppress(OSError):  # others are kept there
         recording.path.parent.rmdir()
 
 
 def keep_for_missing(recording: Recording) -> None:
-    """Keep the calls of what came to its end without some answers, for who asks for these alone (`kept_calls`)."""
-    recording.move_to(_lacking_of(recording))
+    """Keep the calls of what came to its end without some answers, for who asks for these alone (`kept_calls`).
+
+    Raises:
+        RunError: they cannot be moved.
+    """
+    try:
+        recording.move_to(_lacking_of(recording))
+    except OSError as error:
+        raise unwritable(error, recording.path.parent) from error
 
 
 _LACKING = "missing-"
