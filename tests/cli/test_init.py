@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from textgrad_engine.cli import prompt_source
 from textgrad_engine.data import load
 
 from ..runner import Result, invoke
@@ -339,23 +341,37 @@ def test_source_that_holds_the_prompt_is_not_taken_for_it(init: Init, tmp_path: 
     Path("my app/prompts.py").write_text(SOURCE, encoding="utf-8")
     done = init(tickets(9), "--target", "queue", "--prompt", "my app/prompts.py", *MODEL)
     assert (done.exit_code, Path("task").exists()) == (2, False)
-    assert "--prompt my app/prompts.py: this is Python source" in done.stderr
+    assert f"--prompt {Path('my app/prompts.py')}: this is Python source" in done.stderr
     assert "TICKETS or SHORT" in done.stderr
-    named = done.stderr.partition("such as `")[2].partition("`")[0]
-    assert named.startswith("python -c ")
-    assert named.endswith(" > prompt.txt")
-    subprocess.run(named.replace("python", shlex.quote(sys.executable), 1), shell=True, check=True)
-    assert Path("prompt.txt").read_text(encoding="utf-8") == 'Sort the ticket.\nSay "billing" or $HOME.'
+    assert written_by(done.stderr) == 'Sort the ticket.\nSay "billing" or $HOME.'
     assert init(tickets(9), "--target", "queue", "--prompt", "prompt.txt", *MODEL).exit_code == 0
+
+
+def written_by(said: str) -> str:
+    """What ``prompt.txt`` holds after the command that an error names."""
+    named = said.partition("such as `")[2].partition("`")[0]
+    python = f'"{sys.executable}"' if os.name == "nt" else shlex.quote(sys.executable)
+    subprocess.run(named.replace("python", python, 1), shell=True, check=True)
+    return Path("prompt.txt").read_text(encoding="utf-8")
+
+
+def test_on_windows_the_command_that_is_named_is_for_its_shells(init: Init, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Single quotes are none to cmd, and PowerShell takes away double ones inside, and redirects as UTF-16."""
+    monkeypatch.setattr(prompt_source, "_WINDOWS", True)
+    Path("Ada's app").mkdir()
+    Path("Ada's app/prompts.py").write_text(SOURCE, encoding="utf-8")
+    said = init(tickets(9), "--target", "queue", "--prompt", "Ada's app/prompts.py", *MODEL).stderr
+    begin, inside, end = said.partition("such as `")[2].partition("`")[0].split('"')
+    assert (begin, end) == ("python -c ", "")
+    assert ">" not in inside
+    assert written_by(said) == 'Sort the ticket.\nSay "billing" or $HOME.'
 
 
 def test_the_command_that_is_named_holds_any_name(init: Init) -> None:
     """Beyond the first 65,536 characters, too, which JSON would write as two halves."""
     Path("\U0001f39f.py").write_text('\u0926\u092f\u093e = "Sort."\n', encoding="utf-8")
     done = init(tickets(9), "--target", "queue", "--prompt", "\U0001f39f.py", *MODEL)
-    named = done.stderr.partition("such as `")[2].partition("`")[0]
-    subprocess.run(named.replace("python", shlex.quote(sys.executable), 1), shell=True, check=True)
-    assert Path("prompt.txt").read_text(encoding="utf-8") == "Sort."
+    assert written_by(done.stderr) == "Sort."
 
 
 def test_source_without_a_text_that_can_be_named_is_refused_too(init: Init) -> None:

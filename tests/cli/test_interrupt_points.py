@@ -46,7 +46,7 @@ WORKING_OUT = "result_of"
 
 @functools.cache
 def watched(file: str) -> bool:
-    return file.endswith(WATCHED)
+    return Path(file).as_posix().endswith(WATCHED)
 
 
 class Pressed:

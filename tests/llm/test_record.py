@@ -724,6 +724,7 @@ def test_what_is_answered_behind_the_block_is_written(run, ask, tmp_path):
     run(main())
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a file that is open cannot be deleted there")
 def test_a_cassette_that_was_deleted_meanwhile_does_not_come_back(run, ask, tmp_path):
     """Its lines are put in order where they are, and nowhere else."""
     out_of_order(run, ask, tmp_path / "c.jsonl", (tmp_path / "c.jsonl").unlink)

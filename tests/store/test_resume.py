@@ -65,6 +65,7 @@ class Mortal(RunFolder):
             for each in (self._events, self._completions):
                 each.close()
             self._lock.forget()
+            self._room.give_back()
         else:
             super().on_end()
 

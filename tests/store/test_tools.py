@@ -49,6 +49,7 @@ class Mortal(RunFolder):
             for each in self._opened():
                 each.close()
             self._lock.forget()
+            self._room.give_back()
         else:
             super().on_end()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import shlex
 import tomllib
@@ -12,6 +13,8 @@ from pathlib import Path
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.slots import doubled, slots_of
+
+_WINDOWS = os.name == "nt"
 
 _FOR_FORMAT = re.compile(r"\{\{\s*[\"'\[][^{}]*\}\}")
 """An object in JSON whose braces are doubled, as in a text that Python's `str.format` fills."""
@@ -40,12 +43,27 @@ def check_no_source(file: Path, text: str) -> None:
             f"--prompt {file}: this is Python source, and all of it would be the prompt; write the text that it makes "
             "to a file, and name that"
         )
-    path, name = (json.dumps(each, ensure_ascii=False) for each in (str(file), names[0]))
-    code = f'import runpy; print(runpy.run_path({path})[{name}], end="")'
     raise RunError(
         f"--prompt {file}: this is Python source, and all of it would be the prompt; write the text that is meant, "
-        f"{' or '.join(names[:3])}, to a file and name that, such as `python -c {shlex.quote(code)} > prompt.txt`"
+        f"{' or '.join(names[:3])}, to a file and name that, such as `{_writing(file, names[0])}`"
     )
+
+
+def _writing(file: Path, name: str) -> str:
+    """The command for a shell that writes a text of some source to ``prompt.txt``.
+
+    The shells of Windows know other quotes, and one of them writes what is redirected as UTF-16.
+    """
+    if _WINDOWS:
+        path = file.as_posix().replace("'", r"\'")
+        text = f"runpy.run_path('{path}')['{name}']"
+        return f"python -c \"import runpy; open('prompt.txt', 'wb').write({text}.encode())\""
+    code = f'import runpy; print(runpy.run_path({_quoted(str(file))})[{_quoted(name)}], end="")'
+    return f"python -c {shlex.quote(code)} > prompt.txt"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _is_config(text: str) -> bool:

@@ -13,11 +13,14 @@ from pathlib import Path
 SIZE = 8 << 20
 """Bytes: 200 calls of 40 kB each, which is a prompt of ten pages, its answer, and what JSON makes of them."""
 
+_PREFIX = ".disk-reserve-"
+"""Of its name, on Windows: no file there is without one, and this one stands in the folder while it is held."""
+
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 class Room:
-    """A file without a name that takes room on a disk until that is full, or the process ends, however it does.
+    """A file that takes room on a disk until that is full, or the process ends, however it does.
 
     What is to be written is then written in its place, and who writes is told all the same, so that nothing more is
     begun. What is paid for and under way finds room, too. Where the disk has none from the beginning, or does not say
@@ -37,7 +40,7 @@ class Room:
 
     def __init__(self, folder: Path, size: int = SIZE) -> None:
         try:
-            file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
+            file = tempfile.TemporaryFile(dir=folder, prefix=_PREFIX, buffering=0)  # noqa: SIM115
         except OSError:
             self.give_back: Callable[[], object] = lambda: None
             return
