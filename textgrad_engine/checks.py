@@ -13,11 +13,13 @@ import operator
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from textgrad_engine.kinds import Kind, kind_of
 from textgrad_engine.plain_values import is_whole
 from textgrad_engine.wording import told
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -194,3 +196,37 @@ def listed(name: str, given: Any, kinds: str) -> tuple[Any, ...]:
         repair = "()" if given is None else f"[{given!r:.80}]"
         raise TypeError(f"{name} is a sequence of {kinds}, got {type(given).__name__}; write {repair}")
     return tuple(given)
+
+
+def in_order(given: Iterable[T], named: str = "", such_as: str = "") -> Iterable[T]:
+    """What was given, where its order reaches a request or a result: a set has another one in each process.
+
+    Args:
+        given: a set is refused, anything else given back as it is.
+        named: how the error begins.
+        such_as: a list of what is in it, as one writes that.
+
+    Raises:
+        TypeError: it is a set.
+
+    Example:
+        >>> in_order({"a", "b"}, "join: ")
+        Traceback (most recent call last):
+        TypeError: join: a set has no order that two runs share; give a list
+    """
+    if isinstance(given, set | frozenset):
+        raise TypeError(f"{named}a set has no order that two runs share; give a list{such_as and ': '}{such_as}")
+    return given
+
+
+def texts_in_order(given: Iterable[T]) -> Iterable[T]:
+    """What was given, where no order is meant: the texts of a set in that of the alphabet, anything else as it is.
+
+    Example:
+        >>> texts_in_order({"b", "a", "c"}), texts_in_order(["b", "a"])
+        (['a', 'b', 'c'], ['b', 'a'])
+    """
+    if isinstance(given, set | frozenset) and all(isinstance(each, str) for each in given):
+        texts: Any = given
+        return sorted(texts)
+    return given

@@ -12,7 +12,7 @@ from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, Gradien
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.autograd.variable import BACKWARD, Variable
 from textgrad_engine.autograd.walk import Roots
-from textgrad_engine.checks import check
+from textgrad_engine.checks import check, in_order
 from textgrad_engine.dispatch import aside, waits
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.keywords import names_told
@@ -130,7 +130,7 @@ def grad(
         ('shorter, please', [])
     """
     check(grad, {"retain_graph": retain_graph, "create_graph": create_graph, "allow_unused": allow_unused})
-    targets = _targets(inputs, "grad")
+    targets = _targets(in_order(inputs, "grad: inputs: "), "grad")
     edges = [get_gradient_edge(target) if isinstance(target, Variable) else target for target in targets]
     roots = _roots(outputs, grad_outputs, create_graph)
     behind = _behind([GradientEdge(*root) for root in zip(roots.nodes, roots.outputs)])
@@ -194,7 +194,7 @@ def _roots(variables: Any, gradients: Any, create_graph: bool) -> Roots:
         raise TypeError(
             f"backward begins at a Variable, or at a list of them, got {type(variables).__name__} {variables!r:.40}"
         )
-    roots = [variables] if single else list(variables)
+    roots = [variables] if single else list(in_order(variables, "backward begins at a list of Variables; "))
     if not roots:
         raise AutogradError(
             "backward([]) has nothing to begin at: the list of losses is empty. Leave out a batch that has none."

@@ -52,7 +52,7 @@ from textgrad_engine.autograd.graph import (
 from textgrad_engine.autograd.rules import Rule, Split, gathered_items, run_rule
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.autograd.variable import Variable
-from textgrad_engine.checks import check
+from textgrad_engine.checks import check, in_order
 from textgrad_engine.errors import AutogradError
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def register_multi_grad_hook(
         ['put a comma in between', 'put a comma in between']
     """
     check(register_multi_grad_hook, locals())
-    variables = list(variables)  # several rounds
+    variables = list(in_order(variables, "register_multi_grad_hook: "))  # several rounds
     if not variables:
         raise ValueError("register_multi_grad_hook: there are no variables to wait for")
     for variable in variables:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, cast, overload
 
-from textgrad_engine.checks import check
+from textgrad_engine.checks import check, in_order
 from textgrad_engine.data.names import listed, suggest
 from textgrad_engine.errors import DataError
 from textgrad_engine.plain_values import is_whole
@@ -287,8 +287,7 @@ def by_position(dataset: Examples[T], named: str = "") -> Sequence[T]:
         raise TypeError(f"{named}examples are a sequence of dicts, and this is {why}")
     given: Any = dataset
     by_label = hasattr(given, "iloc")  # as in pandas' Series, whose labels may be any numbers
-    if isinstance(given, set | frozenset):
-        raise TypeError(f"{named}a set has no order that two runs share; give a list: sorted(examples)")
+    in_order(given, named, "sorted(examples)")
     if isinstance(given, Collection) and (by_label or not hasattr(given, "__getitem__")):
         return list(given)
     if not isinstance(given, Sized) or not hasattr(given, "__getitem__"):

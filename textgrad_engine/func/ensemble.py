@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from textgrad_engine.autograd import Variable
-from textgrad_engine.checks import check
+from textgrad_engine.checks import check, in_order
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.wording import a_class
 
@@ -54,7 +54,7 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, list[Variabl
         ['Hello, Ann', 'Hi, Ann']
     """
     check(stack_module_state, {"models": models})
-    given = list(models)
+    given = list(in_order(models, "stack_module_state: "))
     if not given:
         raise AutogradError("stack_module_state: there is no module; give a list of those that vmap is to run")
     for number, model in enumerate(given):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from textgrad_engine.checks import texts_in_order
 from textgrad_engine.keywords import names_of, which_is_meant
 from textgrad_engine.llm.frozen import Frozen, Record
 from textgrad_engine.llm.response_format import ResponseFormat
@@ -104,7 +105,7 @@ class GenerateConfig(Frozen):
     @field_validator("stop", mode="before")
     @classmethod
     def _several(cls, given: Any) -> Any:
-        return (given,) if isinstance(given, str) else given
+        return (given,) if isinstance(given, str) else texts_in_order(given)
 
     @field_validator(
         "temperature", "top_p", "max_tokens", "seed", "frequency_penalty", "presence_penalty", mode="before"

@@ -9,6 +9,7 @@ import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+from textgrad_engine.checks import in_order
 from textgrad_engine.nn.module import Module
 from textgrad_engine.nn.names import next_number, numbered_anew
 
@@ -63,7 +64,7 @@ class Listed(Held[T]):
 
     def extend(self, entries: Iterable[T]) -> Self:
         """Put several at the end."""
-        for entry in list(entries):  # which may be this container
+        for entry in list(in_order(entries, f"{type(self).__name__}: ")):  # which may be this container
             self.append(entry)
         return self
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from textgrad_engine import fences
 from textgrad_engine.autograd import Variable
+from textgrad_engine.checks import in_order
 from textgrad_engine.ops.fillers import is_written
 
 _VALUES = (Variable, str, int, float, list, numbers.Number)
@@ -25,7 +26,7 @@ def listed(operation: str, values: Any) -> list[Any]:
             f"{operation}: takes a list of Variables, texts and numbers, got {type(values).__name__} {values!r:.40}; "
             f"write ops.{operation}([a, b]){batch}"
         )
-    given = list(values)
+    given = list(in_order(values, f"{operation}: "))
     check_operands(operation, given)
     return given
 

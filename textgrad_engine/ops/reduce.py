@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from textgrad_engine import templates
 from textgrad_engine.autograd import Function, Source, Variable, no_grad
 from textgrad_engine.autograd.value import label_of
-from textgrad_engine.checks import at_least, check
+from textgrad_engine.checks import at_least, check, in_order
 from textgrad_engine.dispatch import aside, waits
 from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.llm.context import room_of
@@ -90,7 +90,10 @@ def reduce(
         ('Say it shorter, in French.', ['shorter', 'too long', 'in French'])
     """
     check(reduce, locals(), at_least(1, "max_items"))
-    pieces = [Variable(piece, role="feedback") if isinstance(piece, str) else piece for piece in feedbacks]
+    pieces = [
+        Variable(piece, role="feedback") if isinstance(piece, str) else piece
+        for piece in in_order(feedbacks, "reduce: ")
+    ]
     for position, piece in enumerate(pieces):
         if isinstance(piece.data, list):
             raise TypeError(f"reduce: piece {position} ({label_of(piece)}) is a batch; give its entries one by one")

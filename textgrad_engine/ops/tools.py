@@ -38,6 +38,7 @@ from textgrad_engine import dispatch, pytree, templates
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.late import finding_inputs, may_find_inputs
 from textgrad_engine.callables import called_by, name_of
+from textgrad_engine.checks import in_order
 from textgrad_engine.errors import TextgradError
 from textgrad_engine.llm.check import MAX_TEXT
 from textgrad_engine.llm.model import Model
@@ -223,7 +224,7 @@ def tools_of(
         return None, None
     if isinstance(tools, str | Mapping) or not isinstance(tools, Iterable):
         raise TypeError(f"{call}: tools is a list of functions, tools=[function, …]; got {told(tools)}")
-    offered = tuple(tools)
+    offered = tuple(in_order(tools, f"{call}: tools: "))
     tools = tuple([_plainly(tool) for tool in offered])
     functions = [tool for tool in tools if callable(tool)]
     if other := [tool for tool in tools if not callable(tool) and (functions or not isinstance(tool, Mapping))]:

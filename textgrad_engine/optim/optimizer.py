@@ -15,7 +15,7 @@ from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.graph import Handle, add_hook
 from textgrad_engine.autograd.value import label_of
-from textgrad_engine.checks import check
+from textgrad_engine.checks import check, in_order
 from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.cells import Origin
 from textgrad_engine.optim.change import Change
@@ -136,7 +136,7 @@ class Optimizer:
         self.changes: list[Change] = []
         self._pre_hooks: dict[int, Any] = {}
         self._post_hooks: dict[int, Any] = {}
-        given = list(params)
+        given = list(in_order(params, f"{type(self).__name__}: params: "))
         if not given:
             raise ValueError(
                 "the optimizer got no parameters: program.parameters() finds each nn.Parameter that __init__ assigns "

@@ -8,6 +8,7 @@ from typing import Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import label_of
+from textgrad_engine.checks import in_order
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.contracts.frozen import FrozenLines
 from textgrad_engine.optim.contracts.length import MaxCharacters, MaxTokens
@@ -60,7 +61,7 @@ def trained_in(group: Mapping[str, Any], where: str) -> list[Variable]:
     params = given["params"]
     if not isinstance(params, Variable | Iterable):
         raise TypeError(f'{where}: "params" is a sequence of Variables, got {told(params)}')
-    variables: list[Any] = [params] if isinstance(params, Variable) else list(params)
+    variables: list[Any] = [params] if isinstance(params, Variable) else list(in_order(params, f'{where}: "params": '))
     for variable in variables:
         if not isinstance(variable, Variable):
             raise TypeError(

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from textgrad_engine.callables import check_method
-from textgrad_engine.checks import listed, whole
+from textgrad_engine.checks import in_order, listed, texts_in_order, whole
 from textgrad_engine.llm import tokens
 from textgrad_engine.optim.contracts import Contract, contracts_for
 from textgrad_engine.optim.proposers import Demonstrations, Human, Patch, Proposer, Rewrite, Several, Unaided
@@ -107,7 +107,7 @@ def shared(settings: Mapping[str, Any], owner: str, several: str = "", *, solved
 
 
 def _constraints(given: Any) -> tuple[Contract | str, ...]:
-    kept = listed("constraints", given, "texts and contracts")
+    kept = listed("constraints", in_order(texts_in_order(given), "constraints: "), "texts and contracts")
     contracts_for(kept, 1)  # checks each
     return kept
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 from textgrad_engine import dispatch, templates
 from textgrad_engine.autograd import Variable, no_grad
-from textgrad_engine.checks import at_least, check, listed
+from textgrad_engine.checks import at_least, check, listed, texts_in_order
 from textgrad_engine.errors import NoModelError
 from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
@@ -248,7 +248,7 @@ class TGD(Optimizer):
         if not isinstance(told_to := own.get("use_feedback", True), bool):
             raise TypeError(f"use_feedback must be True or False, got {told(told_to)}")
         if "examples" in own:
-            own["examples"] = listed("examples", own["examples"], "texts")
+            own["examples"] = listed("examples", texts_in_order(own["examples"]), "texts")
             for number, text in enumerate(own["examples"]):
                 if not isinstance(text, str):
                     raise TypeError(f"examples is a sequence of texts, and examples[{number}] is {text!r:.80}")

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from textgrad_engine.checks import at_least, check
+from textgrad_engine.checks import at_least, check, in_order
 from textgrad_engine.errors import MalformedResponse, ScriptError
 from textgrad_engine.llm.parsing import check_json
 from textgrad_engine.llm.request import Request
@@ -60,7 +60,7 @@ class ScriptedModel:
                 "request"
             )
         self.requests: list[Request] = []
-        self._answers = list(answers)
+        self._answers = list(in_order(answers, "ScriptedModel: "))
 
     @property
     def left(self) -> int:

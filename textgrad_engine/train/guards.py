@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.attributes import attributes_told
-from textgrad_engine.checks import at_least, check
+from textgrad_engine.checks import at_least, check, texts_in_order
 from textgrad_engine.data import examples_of, ids_of
 from textgrad_engine.data.names import listed, suggest
 from textgrad_engine.errors import DataError
@@ -98,7 +98,7 @@ class Guards:
             raise TypeError(f"never_break is a sequence of ids, got one text; write [{given!r}]")
         if not isinstance(given, Iterable):
             raise TypeError(f"never_break is a sequence of ids, got {type(given).__name__}; write [{given!r:.80}]")
-        object.__setattr__(self, "never_break", tuple(map(str, self.never_break)))
+        object.__setattr__(self, "never_break", tuple(map(str, texts_in_order(self.never_break))))
         floors: object = self.floors
         if not isinstance(floors, Mapping):
             raise TypeError(f"floors maps slices to floors, {_EXAMPLE}; got {type(floors).__name__} {floors!r:.80}")

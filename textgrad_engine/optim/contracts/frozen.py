@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from textgrad_engine.checks import check
+from textgrad_engine.checks import check, texts_in_order
 from textgrad_engine.optim.contracts.base import say
 from textgrad_engine.slots import composed
 
@@ -48,7 +48,7 @@ class FrozenLines:
             raise TypeError(f"FrozenLines takes a sequence of lines, got one text; write {lines.splitlines()!r}")
         check(FrozenLines.__init__, locals())
         if not callable(lines):
-            lines = tuple(line.strip() for line in lines)
+            lines = tuple(line.strip() for line in texts_in_order(lines))
             if not all(lines) or not (lines or between):
                 raise ValueError("FrozenLines needs the lines or two markers, none of them blank")
         if between is not None and not all(marker.strip() for marker in between):

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from textgrad_engine.checks import check
+from textgrad_engine.checks import check, texts_in_order
 from textgrad_engine.data.casefold import folded, shown
 from textgrad_engine.optim.contracts.base import say
 
@@ -93,7 +93,7 @@ class Forbids:
 
 
 def _checked(phrases: Iterable[str], contract: str) -> tuple[str, ...]:
-    checked = tuple(phrases)
+    checked = tuple(texts_in_order(phrases))
     if not checked:
         raise ValueError(f"{contract} was given no phrase")
     for phrase in checked:

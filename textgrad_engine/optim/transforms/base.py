@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from textgrad_engine import dispatch
 from textgrad_engine.callables import check_method
+from textgrad_engine.checks import in_order
 from textgrad_engine.errors import ReturnError
 from textgrad_engine.llm.model import Model
 from textgrad_engine.optim.feedback import FeedbackItem
@@ -226,7 +227,7 @@ def chain_of(given: Iterable[FeedbackTransform]) -> Chain:
         return given
     if not isinstance(given, Iterable) or isinstance(given, type):
         raise TypeError(f"transforms is a sequence of feedback transforms, such as [dedupe()]; got {told(given)}")
-    return chain(*given)
+    return chain(*in_order(given, "transforms: "))
 
 
 def forgetful(given: Iterable[FeedbackTransform], owner: str) -> Chain:
