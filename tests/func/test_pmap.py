@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import itertools
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from textgrad_engine import nn
 from textgrad_engine.autograd.examples import EXAMPLE
 from textgrad_engine.dispatch import Scope
 from textgrad_engine.errors import CallCancelled
-from textgrad_engine.func import pmap
+from textgrad_engine.func import apmap, pmap
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 PATIENCE = 60.0
@@ -41,6 +43,24 @@ def test_several_sequences_are_told_to_be_zipped() -> None:
     with pytest.raises(TypeError, match=r"takes one sequence of items, got 2; zip them: func.pmap\(lambda pair: "):
         pmap(str.__add__)(first, second)  # type: ignore[arg-type, call-arg]
     assert pmap(lambda pair: str.__add__(*pair))(zip(first, second)) == ["ac", "bd"]
+
+
+@pytest.mark.parametrize(
+    ("items", "says"),
+    [
+        ("ab", "got the text 'ab', of which the items are its letters; write ['ab']"),
+        (b"ab", "got bytes, of which the items are numbers; write [items]"),
+        ({"text": "a"}, "got a dict, of which the items are its keys; write [items] for one item, list(items) for"),
+        ({"text": ["a", "b"]}, "of which the items are its keys; write [items] for one item, list(items) for the keys"),
+    ],
+)
+def test_letters_of_a_text_and_keys_of_a_row_are_no_items(items: Any, says: str) -> None:
+    """A model would be asked about each, and paid; `jax.pmap` and `vmap` take a dict of columns for a batch."""
+    with pytest.raises(TypeError, match=re.escape(says)):
+        pmap(str.upper)(items)
+    with pytest.raises(TypeError, match=re.escape(says)):
+        asyncio.run(apmap(str.upper)(items))
+    assert pmap(str.upper)({"a": 1}.keys()) == ["A"]
 
 
 @pytest.mark.parametrize("concurrency", [0, -1])

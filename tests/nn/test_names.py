@@ -41,6 +41,30 @@ def test_what_the_class_would_hide_is_refused(name: str, value: Any) -> None:
     assert program.kept is value
 
 
+@pytest.mark.parametrize(
+    ("register", "name", "says"),
+    [
+        (lambda tree, name: tree.register_buffer(name, Variable("x")), "head", "a parameter"),
+        (lambda tree, name: tree.register_buffer(name, Variable("x")), "left", "a part"),
+        (lambda tree, name: tree.register_parameter(name, nn.Parameter("x")), "left", "a part"),
+        (lambda tree, name: tree.register_parameter(name, None), "memory", "a buffer"),
+    ],
+)
+def test_a_name_that_something_else_has_is_not_registered(register: Any, name: str, says: str) -> None:
+    """As in PyTorch: a prompt that became a buffer would not be trained any more, and nothing would say so."""
+    tree = Tree()
+    before = tree.state_dict()
+    with pytest.raises(KeyError, match=rf"Tree\.{name} is {says} already, .* or write `del module\.{name}` first"):
+        register(tree, name)
+    assert tree.state_dict() == before
+    delattr(tree, name)
+    register(tree, name)
+    tree.note = "plain"
+    tree.register_buffer("note", Variable("x"))
+    tree.head = tree.left = nn.Parameter("assigned")  # an assignment is as in Python: what was there is gone
+    assert "left" in dict(tree.named_parameters(remove_duplicate=False))
+
+
 def test_a_module_that_holds_itself_is_walked_once() -> None:
     """A cycle is no endless loop."""
     leaf = Leaf()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextvars import ContextVar, copy_context
 from typing import TypeVar
@@ -61,7 +61,7 @@ def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable
 
     Raises:
         TypeError: the function is none or an `async def`, or concurrency is no whole number; or (from the new function)
-            it gave a coroutine, or there are several sequences.
+            it gave a coroutine, or there are several sequences, one text, or a dict.
         CallCancelled: (from the new function) nobody waits for it any more, as for a cancelled `apmap`.
         DispatchError: (from the new function) inside of an `async def forward`, where `apmap` is awaited instead.
         ValueError: concurrency is below 1.
@@ -91,9 +91,27 @@ def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable
                 f"func.pmap(f) takes one sequence of items, got {1 + len(more)}; zip them: func.pmap(lambda pair: "
                 "f(*pair))(zip(first, second))"
             )
+        _check_items(items)
         return in_threads(one, items, concurrency)
 
     return mapped
+
+
+def _check_items(items: object) -> None:
+    """Check that a sequence of items is what its parts are items of, as a model is asked about each.
+
+    Raises:
+        TypeError: it is one text, or a dict.
+    """
+    if isinstance(items, str | bytes):
+        got, are = (f"the text {items!r:.40}", "its letters") if isinstance(items, str) else ("bytes", "numbers")
+        repair = f"write [{items!r:.40}]" if isinstance(items, str) and len(items) < 38 else "write [items]"
+    elif isinstance(items, Mapping):
+        got, are = "a dict", "its keys"
+        repair = "write [items] for one item, list(items) for the keys, items.items() for pairs"
+    else:
+        return
+    raise TypeError(f"func.pmap(f) takes a sequence of items, got {got}, of which the items are {are}; {repair}")
 
 
 def in_threads(

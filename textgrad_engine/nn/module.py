@@ -18,7 +18,7 @@ from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.model import Model
 from textgrad_engine.nn.covered import cover, put, take_out, uncover, was_buffer
 from textgrad_engine.nn.module_hooks import WithKwargs, register
-from textgrad_engine.nn.names import check_name, check_seen, dotted, each_once, walk
+from textgrad_engine.nn.names import check_free, check_name, check_seen, dotted, each_once, walk
 from textgrad_engine.nn.other_libraries import ELSEWHERE
 from textgrad_engine.nn.overlooked import tell_of_overlooked
 from textgrad_engine.nn.parameter import Parameter
@@ -143,7 +143,8 @@ class Module:
         if (assigned := ASSIGNED.get()) is not None:
             assigned.note(self, name, vars(self).get(name, self), value)
         if isinstance(value, Parameter):
-            self.register_parameter(name, value)
+            check_name(self, name, "parameter")
+            self._put(self._parameters, name, value)
         elif isinstance(value, Module):
             self._put(self._modules, name, value)
         elif name in self._parameters:
@@ -203,7 +204,8 @@ class Module:
         """Make `parameter` one of the module's, under `name`; None keeps the name for one that there is not yet.
 
         Raises:
-            KeyError: the name is empty, has a dot in it, or is one of the class's attributes.
+            KeyError: the name is empty, has a dot in it, or is one of the class's attributes; or a buffer or a part has
+                it.
             TypeError: it is no Parameter.
         """
         check_name(self, name, "parameter")
@@ -212,13 +214,15 @@ class Module:
                 f"{type(self).__name__}: {name!r} was to be a parameter, and is {type(parameter).__name__} "
                 f"{parameter!r:.40}. Give nn.Parameter(text, role=...), or None for one that there is not yet."
             )
+        check_free(self, name, "parameter")
         self._put(self._parameters, name, parameter)
 
     def register_buffer(self, name: str, value: Variable | None) -> None:
         """Keep a Variable that belongs to the state but is never trained; None keeps the name, and is in no state.
 
         Raises:
-            KeyError: the name is empty, has a dot in it, or is one of the class's attributes.
+            KeyError: the name is empty, has a dot in it, or is one of the class's attributes; or a parameter or a part
+                has it.
             TypeError: it is no Variable.
         """
         check_name(self, name, "buffer")
@@ -227,6 +231,7 @@ class Module:
                 f"{type(self).__name__}: {name!r} was to be a buffer, and is {type(value).__name__} {value!r:.40}. "
                 "Give Variable(text, role=...), or None for one that there is not yet."
             )
+        check_free(self, name, "buffer")
         self._put(self._buffers, name, value)
 
     # walking

@@ -78,6 +78,25 @@ def check_seen(module: Module, name: str) -> None:
             )
 
 
+def check_free(module: Module, name: str, what: str) -> None:
+    """Check that nothing else of the module's has a name that is registered, as it would be gone without a word.
+
+    Args:
+        module: it.
+        name: the name.
+        what: the kind of what is registered; one may come in the place of another of its kind.
+
+    Raises:
+        KeyError: something else has it.
+    """
+    for kind, held in (("parameter", module._parameters), ("buffer", module._buffers), ("part", module._modules)):
+        if kind != what and name in held:
+            raise KeyError(
+                f"{type(module).__name__}.{name} is a {kind} already, and would be gone; give the {what} another name, "
+                f"or write `del module.{name}` first"
+            )
+
+
 def named_state(root: Module) -> Iterator[tuple[str, Module, str, Variable]]:
     """Every parameter and buffer under every dotted name: that, the module that has it, its name there, and itself.
 
