@@ -26,6 +26,7 @@ T = TypeVar("T")
 
 
 def _awaited(blocking: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
+    @functools.wraps(blocking)
     async def awaited(*args: P.args, **kwargs: P.kwargs) -> R:
         return await aside(functools.partial(blocking, *args, **kwargs))
 

@@ -31,6 +31,7 @@ from textgrad_engine.func.levels import (
     kind_of,
     lift,
     map_variables,
+    quoting,
     separate_style,
     with_aux,
     wrapped,
@@ -196,10 +197,17 @@ def grad_and_value(
         (0, 1)
     """
     check(grad_and_value, {"has_aux": has_aux})
-    call = called("grad", function)
+    call = called("grad_and_value", function)
+    both = _both(function, argnums, has_aux, call)
+    return quoting(function, call)(waits("await func.agrad_and_value(f)(...)")(both))
+
+
+def _both(
+    function: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool, call: str
+) -> Callable[..., tuple[Any, Any]]:
+    """What `grad_and_value` makes, with the call that its messages quote."""
     numbers = numbers_of(argnums, call)
 
-    @waits("await func.agrad_and_value(f)(...)")
     def transformed(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         layer, targets, outputs = at_level(function, args, kwargs, numbers, call)
         value, aux = with_aux(outputs, has_aux, call)
@@ -240,8 +248,10 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux
         True
     """
     check(grad, {"has_aux": has_aux})
-    both = grad_and_value(function, argnums, has_aux)
+    call = called("grad", function)
+    both = _both(function, argnums, has_aux, call)
 
+    @quoting(function, call)
     @waits("await func.agrad(f)(...)")
     def transformed(*args: Any, **kwargs: Any) -> Any:
         gradient, value = both(*args, **kwargs)

@@ -21,7 +21,7 @@ from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.columns import keys_of, made_of, unbound
 from textgrad_engine.func.grad import GradLayer, at_level, check_numbers, gradients_at, numbers_of
 from textgrad_engine.func.jvp import check_edit, jvp
-from textgrad_engine.func.levels import below, called, kind_of, lift, map_variables, with_aux
+from textgrad_engine.func.levels import below, called, kind_of, lift, map_variables, quoting, with_aux
 from textgrad_engine.func.pmap import pmap
 from textgrad_engine.func.vmap import vmap
 from textgrad_engine.plain_values import is_whole
@@ -70,6 +70,7 @@ def jacrev(
     call = called("jacrev", function)
     numbers = numbers_of(argnums, call)
 
+    @quoting(function, call)
     @waits("await func.ajacrev(f)(...)")
     def transformed(*args: Any, **kwargs: Any) -> Any:
         layer, targets, outputs = at_level(function, args, kwargs, numbers, call)
@@ -185,6 +186,7 @@ def jacfwd(
     call = called("jacfwd", function)
     numbers = numbers_of(argnums, call)
 
+    @quoting(function, call)
     def transformed(*args: Any, **kwargs: Any) -> Any:
         check_numbers(numbers, args, call)
         asked = templates.load("unit_edit").render() if edit is None else edit

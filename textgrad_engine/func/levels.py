@@ -10,11 +10,16 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Function, Layer, Variable
 from textgrad_engine.errors import AutogradError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_QUOTED = "_textgrad_engine_quoted"
+"""The attribute of what a transform made that has the call it was made by."""
 
 
 def wrapped(layer: Layer, inner: Any, shown: Variable) -> Variable:
@@ -64,8 +69,28 @@ def called(transform: str, function: Callable[..., Any], options: Sequence[str] 
     target = function
     while isinstance(target, functools.partial):
         target = target.func
-    name = getattr(target, "__name__", None) or type(target).__name__
-    return f"{transform}({', '.join([name, *options])})(<inputs>)"
+    quoted = getattr(target, _QUOTED, None)  # which a stand-in may have, too
+    name = quoted if isinstance(quoted, str) else getattr(target, "__name__", None) or type(target).__name__
+    return f"{transform}({', '.join([name, *options])}){_INPUTS}"
+
+
+_INPUTS = "(<inputs>)"
+
+
+def quoting(function: Callable[..., Any], call: str) -> Callable[[F], F]:
+    """Decorate what a transform makes: its name, documentation and arguments are those of the user's function.
+
+    Args:
+        function: the user's.
+        call: as `called` has it; messages of a transform around this one quote both.
+    """
+
+    def decorate(made: F) -> F:
+        functools.update_wrapper(made, function, updated=())  # a module has parameters among its attributes
+        setattr(made, _QUOTED, call.removesuffix(_INPUTS))
+        return made
+
+    return decorate
 
 
 def check_function(transform: str, function: object) -> None:

@@ -36,7 +36,7 @@ from textgrad_engine.func.columns import (
     made_of,
     size_of_columns,
 )
-from textgrad_engine.func.levels import called, is_of, kind_of, separate_style
+from textgrad_engine.func.levels import called, is_of, kind_of, quoting, separate_style
 from textgrad_engine.func.own_rule import Randomness, run_own_rule
 from textgrad_engine.func.split import BatchSplit, stands_for_each
 from textgrad_engine.ops.asking import SHARED, SharedSamples
@@ -260,6 +260,7 @@ def vmap(
     check(vmap, given, at_least(1, "chunk_size"))
     names = None if names is None else tuple(names)
 
+    @quoting(function, call)
     @waits("await func.avmap(f)(...)")
     def batched(*args: Any, **kwargs: Any) -> Any:
         if kwargs and not args:
