@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import data, llm, nn, optim
+from textgrad_engine import data, func, llm, nn, optim
 from textgrad_engine.keywords import _OF_A_MODEL, _OURS, names_told
 
 
@@ -30,6 +30,7 @@ class Echo(nn.Module):
 
 PROGRAM = nn.ChatCompletion("{text}")
 ROWS = [{"text": "a", "target": "a"}]
+TGD = optim.TGD([prompt()])
 
 
 @pytest.mark.parametrize(
@@ -98,6 +99,28 @@ ROWS = [{"text": "a", "target": "a"}]
         (lambda: tg.budget(x=1).__enter__(), "budget() has no argument 'x'; it takes dollars, calls, tokens"),
         (lambda: tg.evaluate(nn.ChatCompletion("{a}"), ROWS, strict=True), "'strict'; it takes program, dataset"),
         (lambda: tg.backward([tg.Variable("a")], grad_tensors=["b"]), "backward() has no argument 'grad_tensors'"),
+        (lambda: func.vmap(len, in_axes=0), "vmap() has no argument 'in_axes'; here it is 'in_dims'"),
+        (lambda: func.vmap(len, out_axes=0), "vmap() has no argument 'out_axes'; here it is 'out_dims'"),
+        (lambda: func.avmap(len, in_axes=0), "vmap() has no argument 'in_axes'; here it is 'in_dims'"),
+        (lambda: func.pmap(len, in_axes=0), "pmap() has no argument 'in_axes'; func.vmap maps over axes of arguments"),
+        (lambda: func.pmap(len, axis_name="i"), "'axis_name'; leave it out, as no operation asks for the other examp"),
+        (lambda: func.grad(len, argnames="a"), "'argnames'; arguments are named by their places: argnums=0, or argn"),
+        (lambda: func.grad_and_value(len, argnum=0), "grad_and_value() has no argument 'argnum'; did you mean 'argn"),
+        (lambda: func.jacrev(len, chunk_size=2), "jacrev() has no argument 'chunk_size'; it takes function, argnums"),
+        (lambda: func.jacfwd(len, randomness="same"), "jacfwd() has no argument 'randomness'; it takes function"),
+        (lambda: func.hessian(len, holomorphic=True), "hessian() has no argument 'holomorphic'; it takes function"),
+        (lambda: tg.autograd.gradcheck(len, [], eps=1e-6), "'eps'; leave it out, as words are compared, and no numb"),
+        (lambda: optim.schedules.StepEdits(TGD, 8, step_size=2), "StepEdits() has no argument 'step_size'; here it i"),
+        (lambda: optim.schedules.StepEdits(TGD, 8, 2, gamma=0.1), "StepEdits() has no argument 'gamma'; here it is 'f"),
+        (lambda: optim.schedules.CosineEdits(TGD, 8, T_max=9), "CosineEdits() has no argument 'T_max'; here it is 'st"),
+        (lambda: optim.schedules.CosineEdits(TGD, 8, eta_min=1), "no argument 'eta_min'; here it is 'end'"),
+        (lambda: optim.schedules.LinearEdits(TGD, 8, 1, total_iters=9), "no argument 'total_iters'; here it is 'ste"),
+        (lambda: PROGRAM.register_buffer("a", tg.Variable("a"), persistent=False), "'persistent'; what is in no stat"),
+        (lambda: PROGRAM.state_dict(prefix="a."), "'prefix'; the state is a dict of its own: {f'{prefix}{name}': it f"),
+        (lambda: PROGRAM.state_dict(keep_vars=True), "'keep_vars'; dict(module.named_parameters()) has the Variables"),
+        (lambda: PROGRAM.load_state_dict({}, assign=True), "'assign'; leave it out, as a state is plain data, and no"),
+        (lambda: PROGRAM.register_forward_hook(print, always_call=True), "'always_call'; leave it out: a hook is cal"),
+        (lambda: PROGRAM.register_forward_pre_hook(print, always=True), "it takes hook, prepend, with_kwargs"),
         (lambda: tg.Variable("a").backward(engine="a/b"), "Variable.backward() has no argument 'engine'; use_models("),
     ],
 )  # fmt: skip
@@ -144,7 +167,7 @@ def test_a_function_keeps_its_signature_name_and_place() -> None:
 
 def test_every_name_of_ours_in_the_table_is_an_argument_of_something() -> None:
     known: set[str] = set()
-    for part in (tg, nn, optim, llm, data, tg.autograd):
+    for part in (tg, nn, optim, llm, data, func, optim.schedules, tg.autograd):
         for name in part.__all__:
             value = getattr(part, name)
             if callable(value):

@@ -106,6 +106,17 @@ def test_each_part_says_what_a_name_that_it_lacks_is_called_here(part: str) -> N
     assert not hasattr(package, "GEPA")
 
 
+@pytest.mark.parametrize("name", ["StepLR", "CosineAnnealingLR", "LambdaLR"])
+def test_a_schedule_of_torch_is_told_where_ours_are(name: str) -> None:
+    """Who reads that `lr_scheduler` is `optim.schedules` looks for it there."""
+    here = ELSEWHERE[name].rpartition(".")[2]
+    with pytest.raises(AttributeError, match=rf"'{name}'; it is optim\.schedules\.{here} \(docs/porting\.md\)$"):
+        getattr(tg.optim.schedules, name)
+    assert hasattr(tg.optim.schedules, here)
+    assert here in tg.optim.schedules.__all__
+    assert not hasattr(tg.optim.schedules, "nowhere")
+
+
 @pytest.mark.parametrize(
     ("path", "meant"),
     [

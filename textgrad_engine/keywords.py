@@ -55,6 +55,13 @@ _OURS = {
     "labelled": ("max_labeled_demos", "raw_shots", "k"),
     "seed": ("random_state", "generator", "manual_seed"),
     "fractions": ("lengths",),
+    "in_dims": ("in_axes",),
+    "out_dims": ("out_axes",),
+    "start": ("start_factor",),
+    "end": ("end_factor", "eta_min"),
+    "steps": ("total_iters", "T_max"),
+    "every": ("step_size",),
+    "factor": ("gamma",),
     "dollars": ("max_cost", "usd"),
     "input_per_million": ("input",),
     "output_per_million": ("output",),
@@ -65,7 +72,7 @@ _OURS = {
     "on_score": ("progress", "progress_bar", "display_progress", "verbose"),
     "base_url": ("api_base", "endpoint", "azure_endpoint"),
 }
-"""What our names are in TextGrad, DSPy, GEPA, AdalFlow, Trace, PyTorch and Lightning."""
+"""What our names are in TextGrad, DSPy, GEPA, AdalFlow, Trace, PyTorch, JAX and Lightning."""
 
 _MODELS = "use_models(forward=..., backward=..., optimizer=..., judge=...) says who is asked"
 _OF_A_MODEL = (
@@ -117,6 +124,15 @@ _IN_WORDS = {
     "batch_sampler": "a sampler gives positions one by one, of which batch_size at a time are a minibatch",
     "collate_fn": "leave it out, as a minibatch is the list of its examples",
     "set_to_none": "leave it out, as no feedback is the empty list in any case",
+    "persistent": "what is in no state is a plain attribute: self.name = Variable(text)",
+    "prefix": "the state is a dict of its own: {f'{prefix}{name}': it for name, it in module.state_dict().items()}",
+    "keep_vars": "dict(module.named_parameters()) has the Variables themselves",
+    "assign": "leave it out, as a state is plain data, and no Variable comes in the place of another",
+    "always_call": "leave it out: a hook is called where forward gave a result",
+    **dict.fromkeys(("in_axes", "out_axes"), "func.vmap maps over axes of arguments, pmap over the items of one"),
+    "axis_name": "leave it out, as no operation asks for the other examples",
+    "argnames": "arguments are named by their places: argnums=0, or argnums=(0, 1)",
+    **dict.fromkeys(("eps", "atol", "rtol"), "leave it out, as words are compared, and no numbers"),
     **dict.fromkeys(("num_workers", "num_threads", "pin_memory"), "leave it out, as calls go on side by side anyway"),
 }
 """What is said where a function has none of our names for it."""

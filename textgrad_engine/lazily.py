@@ -77,7 +77,7 @@ def lacking(package: str, name: str) -> Exception:
     """
     if name.startswith("_") or not name.isidentifier():
         return AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
-    if importlib.util.find_spec(f"{package}.{name}") is not None:
+    if hasattr(sys.modules[package], "__path__") and importlib.util.find_spec(f"{package}.{name}") is not None:
         by_itself = f"it is a module, and loaded by `from {package} import {name}`"
         return AttributeError(f"module {package!r} has no attribute {name!r}; {by_itself}", name=name)
     frame = sys._getframe(1)

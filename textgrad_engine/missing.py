@@ -39,6 +39,7 @@ ELSEWHERE = {
     "Evaluate": "evaluate",
     "FormattedLLMCall": "nn.ChatCompletion",
     "functional": "ops",
+    "FunctionCtx": "autograd.Context",
     "Generator": "nn.ChatCompletion",
     "GEPA": "optim.ParetoSearch",
     "GEPAAdapter": "llm.CallableModel",
@@ -55,6 +56,7 @@ ELSEWHERE = {
     "KFold": "cross_validate",
     "KNNFewShot": "optim.BootstrapDemos",
     "LabeledFewShot": "optim.BootstrapDemos",
+    "LambdaLR": "optim.schedules.EditSchedule",
     "Linear": "nn.ChatCompletion",
     "LinearLR": "optim.schedules.LinearEdits",
     "LLMAsTextLoss": "nn.TextLoss",
@@ -101,6 +103,7 @@ ELSEWHERE = {
     "TGDOptimizer": "optim.TGD",
     "track_usage": "llm.meter",
     "train_test_split": "data.random_split",
+    "value_and_grad": "func.grad_and_value",
     "WandbLogger": "train.Callback",
 }
 """What other libraries call it, or have at the top where two of ours have the name; docs/porting.md has more."""

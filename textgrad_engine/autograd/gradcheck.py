@@ -18,9 +18,11 @@ from textgrad_engine.autograd.rehearsal import OBSERVE, Observe, Rehearsal
 from textgrad_engine.checks import check
 from textgrad_engine.dispatch import aside, waits
 from textgrad_engine.errors import AutogradError
+from textgrad_engine.keywords import names_told
 
 
 @waits("await autograd.agradcheck(...)")
+@names_told
 def gradcheck(
     fn: Callable[..., Any],
     inputs: Any,

@@ -19,6 +19,7 @@ from textgrad_engine.func.jacobian import hessian, jacrev
 from textgrad_engine.func.own_rule import Randomness
 from textgrad_engine.func.pmap import pmap
 from textgrad_engine.func.vmap import vmap
+from textgrad_engine.keywords import names_told
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,6 +34,7 @@ def _awaited(blocking: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
     return awaited
 
 
+@names_told
 def apmap(
     function: Callable[[T], R], concurrency: int | None = None
 ) -> Callable[[Iterable[T]], Coroutine[Any, Any, list[R]]]:
@@ -46,6 +48,7 @@ def apmap(
     return _awaited(pmap(function, concurrency))
 
 
+@names_told
 def agrad(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Coroutine[Any, Any, Any]]:
@@ -60,6 +63,7 @@ def agrad(
     return _awaited(grad(function, argnums, has_aux))
 
 
+@names_told
 def agrad_and_value(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., Coroutine[Any, Any, tuple[Any, Any]]]:
@@ -91,6 +95,7 @@ async def avjp(function: Callable[..., Any], *primals: Any, has_aux: bool = Fals
     return outputs, _awaited(vjp_fn), *aux
 
 
+@names_told
 def ajacrev(
     function: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -108,6 +113,7 @@ def ajacrev(
     return _awaited(jacrev(function, argnums, has_aux, feedback))
 
 
+@names_told
 def ahessian(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0, edit: Any = None, feedback: str | None = None
 ) -> Callable[..., Coroutine[Any, Any, Any]]:
@@ -122,6 +128,7 @@ def ahessian(
     return _awaited(hessian(function, argnums, edit, feedback))
 
 
+@names_told
 def avmap(
     function: Callable[..., Any],
     in_dims: Dims = 0,

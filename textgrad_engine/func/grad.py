@@ -36,6 +36,7 @@ from textgrad_engine.func.levels import (
     with_aux,
     wrapped,
 )
+from textgrad_engine.keywords import names_told
 from textgrad_engine.plain_values import is_whole
 from textgrad_engine.wording import a_class, told
 
@@ -182,6 +183,7 @@ def check_numbers(argnums: tuple[int, ...], args: tuple[Any, ...], call: str) ->
             raise AutogradError(f"{call}: argnums names argument {number}, and the call has {len(args)}")
 
 
+@names_told
 def grad_and_value(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Callable[..., tuple[Any, Any]]:
@@ -221,6 +223,7 @@ def _both(
     return transformed
 
 
+@names_told
 def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Make a function that computes the feedback on an argument.
 

@@ -24,6 +24,7 @@ from textgrad_engine.func.jvp import check_edit, jvp
 from textgrad_engine.func.levels import below, called, kind_of, lift, map_variables, quoting, with_aux
 from textgrad_engine.func.pmap import pmap
 from textgrad_engine.func.vmap import vmap
+from textgrad_engine.keywords import names_told
 from textgrad_engine.plain_values import is_whole
 
 
@@ -35,6 +36,7 @@ class _Start:
     items: Items
 
 
+@names_told
 def jacrev(
     function: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -149,6 +151,7 @@ class _Slot:
         ]
 
 
+@names_told
 def jacfwd(
     function: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -267,6 +270,7 @@ def _placed(slot: Any, entries: list[Variable], start: int) -> Any:
     return entries[start : start + len(slot.edits)] if slot.batch else entries[start]
 
 
+@names_told
 def hessian(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0, edit: Any = None, feedback: str | None = None
 ) -> Callable[..., Any]:

@@ -22,6 +22,7 @@ from textgrad_engine import dispatch
 from textgrad_engine.checks import at_least, check
 from textgrad_engine.dispatch.threads import Pool
 from textgrad_engine.func.levels import check_function, kind_of
+from textgrad_engine.keywords import names_told
 from textgrad_engine.kinds import is_coroutine_function
 from textgrad_engine.llm.usage import call_item
 
@@ -44,6 +45,7 @@ def next_place() -> Place:
     return (*_AROUND.get(), (next(_STEPS), 0))
 
 
+@names_told
 def pmap(function: Callable[[T], R], concurrency: int | None = None) -> Callable[[Iterable[T]], list[R]]:
     """Turn a function of one item into a function of many, which runs them concurrently.
 

@@ -39,6 +39,7 @@ from textgrad_engine.func.columns import (
 from textgrad_engine.func.levels import called, is_of, kind_of, quoting, separate_style
 from textgrad_engine.func.own_rule import Randomness, run_own_rule
 from textgrad_engine.func.split import BatchSplit, stands_for_each
+from textgrad_engine.keywords import names_told
 from textgrad_engine.ops.asking import SHARED, SharedSamples
 from textgrad_engine.ops.batching import Stack
 
@@ -210,6 +211,7 @@ class VmapLayer(Layer):
         return self.batch(column) if any(isinstance(value, Variable) for value in column) else column[0]
 
 
+@names_told
 def vmap(
     function: Callable[..., Any],
     in_dims: Dims = 0,

@@ -217,6 +217,7 @@ class Module:
         check_free(self, name, "parameter")
         self._put(self._parameters, name, parameter)
 
+    @names_told
     def register_buffer(self, name: str, value: Variable | None) -> None:
         """Keep a Variable that belongs to the state but is never trained; None keeps the name, and is in no state.
 
@@ -304,10 +305,12 @@ class Module:
 
     # state
 
+    @names_told
     def state_dict(self) -> dict[str, dict[str, Any]]:
         """Every parameter and buffer by dotted name, as plain data: ``{"data", "role", "requires_grad"}``; a copy."""
         return state_of(self)
 
+    @names_told
     def load_state_dict(self, state: Mapping[str, Mapping[str, Any] | str], strict: bool = True) -> IncompatibleKeys:
         """Take over the values of a `state_dict`; nothing changes when it does not fit.
 
@@ -364,6 +367,7 @@ class Module:
 
     # hooks
 
+    @names_told
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> Handle:
@@ -379,6 +383,7 @@ class Module:
         """
         return register(self._forward_pre_hooks, hook, prepend, with_kwargs)
 
+    @names_told
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> Handle:

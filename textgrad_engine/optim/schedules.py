@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 from textgrad_engine.autograd.graph import Handle
 from textgrad_engine.callables import check_method
 from textgrad_engine.checks import SetBySuper, above, at_least, check, finite, whole
+from textgrad_engine.keywords import names_told
+from textgrad_engine.lazily import telling
 from textgrad_engine.optim.optimizer import Optimizer
+
+__all__ = ["ConstantEdits", "CosineEdits", "EditSchedule", "LinearEdits", "StepEdits"]
+
+telling(__name__)
 
 _UNSTEPPED: weakref.WeakKeyDictionary[Optimizer, dict[object, str]] = weakref.WeakKeyDictionary()
 """The schedules of an optimizer that were made, and neither stepped nor attached, by name."""
@@ -141,6 +147,7 @@ class ConstantEdits(EditSchedule):
         edits: the number, at least 1.
     """
 
+    @names_told
     def __init__(self, optimizer: Optimizer, edits: int) -> None:
         check(ConstantEdits.__init__, locals(), at_least(1, "edits"))
         self.number = edits
@@ -169,6 +176,7 @@ class LinearEdits(EditSchedule):
         [6, 5, 4, 3, 2, 1, 1]
     """
 
+    @names_told
     def __init__(self, optimizer: Optimizer, start: int, end: int, steps: int) -> None:
         check(LinearEdits.__init__, locals(), at_least(1, "start", "end", "steps"))
         self.start, self.end, self.steps = start, end, steps
@@ -198,6 +206,7 @@ class CosineEdits(EditSchedule):
         [8, 8, 7, 6, 5, 3, 2, 1, 1, 1]
     """
 
+    @names_told
     def __init__(self, optimizer: Optimizer, start: int, end: int, steps: int) -> None:
         check(CosineEdits.__init__, locals(), at_least(1, "start", "end", "steps"))
         self.start, self.end, self.steps = start, end, steps
@@ -226,6 +235,7 @@ class StepEdits(EditSchedule):
         [8, 8, 4, 4, 2, 2, 1, 1, 1]
     """
 
+    @names_told
     def __init__(self, optimizer: Optimizer, start: int, every: int, factor: float = 0.5) -> None:
         check(StepEdits.__init__, locals(), at_least(1, "start", "every"), above(0, "factor"), finite("factor"))
         self.start, self.every, self.factor = start, every, factor
