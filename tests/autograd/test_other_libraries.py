@@ -34,6 +34,12 @@ class Broken(Function):
             "strip",
             r"; here it is \.data\.strip\(\), which ops\.straight_through\(result, answer\) joins to the answer$",
         ),
+        ("tolist", r"; here it is \.data$"),
+        ("sum", r"; here it is ops\.sum$"),
+        ("size", r"; here it is len\(variable\)$"),
+        ("shape", r"; here it is len\(variable\)$"),
+        ("cuda", r"; here it is the variable itself, as a text is on no device$"),
+        ("to", r"; here it is the variable itself"),
         ("split", r"; here it is ops\.split$"),
         ("final_output", r"; here it is \.data$"),
         (
@@ -112,3 +118,18 @@ def test_what_a_context_saved_is_asked_for_by_our_name() -> None:
     ctx = Context()
     ctx.saved_tensors = "mine"
     assert ctx.saved_tensors == "mine"
+
+
+def test_a_forward_that_marks_its_input_as_changed_is_told_what_it_does_here() -> None:
+    """In PyTorch it could give the input back, changed in place."""
+
+    class Louder(Function):
+        @staticmethod
+        def forward(ctx: Any, text: Variable) -> Variable:
+            ctx.mark_dirty(text)
+            return text
+
+    with pytest.raises(
+        AttributeError, match=r"no attribute 'mark_dirty'; here it is `return Variable\(\.\.\.\)`, as a"
+    ):
+        Louder.apply(Variable("a"))

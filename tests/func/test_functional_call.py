@@ -366,3 +366,15 @@ def test_a_tuple_that_is_itself_the_argument_says_how_it_is_given() -> None:
     with pytest.raises(TypeError, match="sequence item 0") as raised:
         func.functional_call(program, {}, ((1,),))
     assert not hasattr(raised.value, "__notes__")
+
+
+def test_a_whole_state_is_told_what_takes_its_place() -> None:
+    """`functional_call(model, model.state_dict(), x)` is what one writes with PyTorch; the repairs run."""
+    program = Program()
+    state = program.state_dict()
+    says = r"got an entry of a state_dict\(\); give dict\(module\.named_parameters\(\)\), or of a state that was kept "
+    with pytest.raises(TypeError, match=says + r"\{name: entry\['data'\] for name, entry in state\.items\(\)\}"):
+        func.functional_call(program, state, "x")  # type: ignore[arg-type]
+    texts = {name: entry["data"] for name, entry in state.items()}
+    for values in (texts, dict(program.named_parameters())):
+        assert func.functional_call(program, values, "x").data == PLAIN

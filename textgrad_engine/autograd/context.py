@@ -35,6 +35,7 @@ class Context:
     """
 
     saved_tensors = NotHere(".saved_variables")
+    mark_dirty = NotHere("`return Variable(...)`, as a forward changes none of its inputs")
 
     needs_input_grad: tuple[bool, ...] = ()
     primals: tuple[Any, ...] = ()

@@ -10,13 +10,17 @@ from typing import Any
 _OF_TEXT = ("casefold", "lower", "lstrip", "removeprefix", "removesuffix", "replace", "rstrip", "strip", "upper")
 
 NAMES = {
-    **dict.fromkeys(("value", "text", "content", "final_output", "get_value", "set_value", "item", "numpy"), ".data"),
+    **dict.fromkeys(("value", "text", "content", "final_output", "get_value", "set_value"), ".data"),
+    **dict.fromkeys(("item", "numpy", "tolist"), ".data"),
     **dict.fromkeys(("role_description", "get_role_description", "set_role_description", "role_desc"), ".role"),
     **dict.fromkeys(("gradients", "get_gradient_text", "get_gradient_and_context_text", "feedback"), ".grad"),
     **dict.fromkeys(("requires_opt", "trainable"), ".requires_grad"),
     **dict.fromkeys(("reset_gradients", "zero_grad"), ".grad = None"),
     "detach_": ".detach()",
     "mean": "ops.sum(losses) / len(losses)",
+    "sum": "ops.sum",
+    **dict.fromkeys(("shape", "size"), "len(variable)"),
+    **dict.fromkeys(("cpu", "cuda", "device", "to"), "the variable itself, as a text is on no device"),
     "unbind": "ops.unbind",
     **{name: f".data.{name}(), which ops.straight_through(result, answer) joins to the answer" for name in _OF_TEXT},
     **{name: f".data.{name}()" for name in ("endswith", "startswith")},

@@ -76,6 +76,12 @@ def _stand_in(value: Any, own: Variable, name: str) -> Variable:
     """A value in the place of a parameter, with its role where it has none of its own."""
     if isinstance(value, str):
         return Variable(value, role=own.role)
+    if isinstance(value, Mapping) and "data" in value:
+        raise TypeError(
+            f"{name!r} is replaced by a Variable or a text, got an entry of a state_dict(); give "
+            "dict(module.named_parameters()), or of a state that was kept {name: entry['data'] for name, entry in "
+            "state.items()}"
+        )
     if not isinstance(value, Variable):
         raise TypeError(f"{name!r} is replaced by a Variable or a text, got {type(value).__name__} {value!r:.40}")
     if value._role != "" or not own.role:
