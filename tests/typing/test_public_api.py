@@ -10,6 +10,7 @@ import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import data, func, llm, nn, ops, optim, train
+from textgrad_engine.autograd import Context
 from textgrad_engine.optim import proposers
 from textgrad_engine.testing import FunctionModel, simulated_task
 from textgrad_engine.train import ShrinkResult, ashrink
@@ -56,6 +57,20 @@ class Repeat(tg.Function):
         return feedback, None
 
 
+class Cut(tg.Function):
+    """One whose context has its own class for a type, and keeps an attribute in it."""
+
+    @staticmethod
+    def forward(ctx: Context, text: tg.Variable, length: int) -> tg.Variable:
+        ctx.length = length
+        assert_type(ctx.needs_input_grad, tuple[bool, ...])
+        return tg.Variable(text.data[:length])
+
+    @staticmethod
+    def backward(ctx: Context, feedback: tg.Variable) -> tuple[str, None]:
+        return f"in {ctx.length} letters: {feedback.data}", None
+
+
 class Mine:
     """A model of one's own is one by its shape."""
 
@@ -93,11 +108,23 @@ def test_values_and_the_graph() -> None:
     assert_type(prompt.is_leaf, bool)
     whole.backward("shorter", retain_graph=True)
     found = tg.autograd.grad([whole], [prompt], ["longer"])
-    assert_type(found, tuple[list[tg.Variable] | None, ...])
+    assert_type(found, tuple[list[tg.Variable], ...])
+    unused = tg.Variable("a", requires_grad=True)
+    some = tg.autograd.grad([prompt + "?"], [prompt, unused], ["why?"], allow_unused=True)
+    assert_type(some, tuple[list[tg.Variable] | None, ...])
+    assert [found[0][0].data, some[1]] == ["longer", None]
+    assert_type(asyncio.run(tg.autograd.agrad(prompt + "?", prompt, "why?")), tuple[list[tg.Variable], ...])
     assert_type(tg.autograd.get_gradient_edge(whole), tg.autograd.GradientEdge)
     handle = prompt.register_hook(lambda gradient: None)
     handle.remove()
     assert [item.data for item in prompt.grad] == ["shorter"]
+
+
+def test_a_context_has_any_attribute() -> None:
+    """As the page says; with the class as its type, checkers refused what runs."""
+    prompt = tg.Variable("Hello", role="prompt", requires_grad=True)
+    Cut.apply(prompt, 2).backward("shorter")
+    assert [item.data for item in prompt.grad] == ["in 2 letters: shorter"]
 
 
 def test_feedback_on_a_batch() -> None:
@@ -106,7 +133,7 @@ def test_feedback_on_a_batch() -> None:
     (words + "!").backward(["shorter", "louder"])
     tg.backward([words + "!", words + "?"], [["shorter", "louder"], "why?"])
     (found,) = tg.autograd.grad(words + "!", words, ["shorter", "louder"])
-    assert found is not None
+    assert [item.data for item in found] == [["shorter", "louder"]]
     assert [item.data for item in words.grad[:2]] == [["shorter", "louder"], ["shorter", "louder"]]
 
 
@@ -183,7 +210,8 @@ async def check_awaited(program: nn.Module, loss: tg.Variable, optimizer: optim.
     """What is awaited gives what its twin gives; this is checked, and not run."""
     assert_type(await loss.abackward(), None)
     assert_type(await tg.abackward([loss]), None)
-    assert_type(await tg.autograd.agrad(loss, loss), tuple[list[tg.Variable] | None, ...])
+    assert_type(await tg.autograd.agrad(loss, loss), tuple[list[tg.Variable], ...])
+    assert_type(await tg.autograd.agrad(loss, loss, allow_unused=True), tuple[list[tg.Variable] | None, ...])
     assert_type(await tg.aevaluate(program, ROWS, nn.ExactMatch()), tg.Evaluation)
     start = lambda: (program, optimizer)  # noqa: E731
     assert_type(await tg.across_validate(start, nn.ExactMatch(), ROWS), tg.CrossValidation)

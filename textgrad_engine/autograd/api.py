@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, overload
 
 from textgrad_engine.autograd.engine import run_backward
 from textgrad_engine.autograd.grad_mode import is_grad_enabled, set_grad_enabled
-from textgrad_engine.autograd.gradient import Items, as_items, entered, in_words, start, texts_for
-from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge, Node
+from textgrad_engine.autograd.gradient import entered
+from textgrad_engine.autograd.graph import AccumulateGrad, FunctionNode, GradientEdge
+from textgrad_engine.autograd.starts import first_data, starting_items
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.autograd.variable import BACKWARD, Variable
 from textgrad_engine.autograd.walk import Roots
@@ -97,6 +98,28 @@ async def abackward(
     await aside(lambda: backward(variables, grad_variables, retain_graph, create_graph, inputs))
 
 
+@overload
+def grad(
+    outputs: Variable | Sequence[Variable],
+    inputs: Target | Sequence[Target],
+    grad_outputs: Gradient | Sequence[Gradient] = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: Literal[False] = False,
+) -> tuple[list[Variable], ...]: ...
+
+
+@overload
+def grad(
+    outputs: Variable | Sequence[Variable],
+    inputs: Target | Sequence[Target],
+    grad_outputs: Gradient | Sequence[Gradient] = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool = False,
+) -> tuple[list[Variable] | None, ...]: ...
+
+
 @waits("await autograd.agrad(...)")
 @names_told
 def grad(
@@ -144,6 +167,28 @@ def grad(
     found = run_backward(roots, retain_graph=retain, create_graph=create_graph, captures=edges, accumulate=False)
     with set_grad_enabled(create_graph):
         return tuple([[entered(item) for item in found[edge]] if edge in behind else None for edge in edges])
+
+
+@overload
+async def agrad(
+    outputs: Variable | Sequence[Variable],
+    inputs: Target | Sequence[Target],
+    grad_outputs: Gradient | Sequence[Gradient] = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: Literal[False] = False,
+) -> tuple[list[Variable], ...]: ...
+
+
+@overload
+async def agrad(
+    outputs: Variable | Sequence[Variable],
+    inputs: Target | Sequence[Target],
+    grad_outputs: Gradient | Sequence[Gradient] = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool = False,
+) -> tuple[list[Variable] | None, ...]: ...
 
 
 async def agrad(
@@ -232,108 +277,12 @@ def _roots(variables: Any, gradients: Any, create_graph: bool) -> Roots:
     return found
 
 
-def starting_items(root: Variable, call: str, gradient: Any = None) -> Items:
-    """The gradient that a pass begins with at one root.
-
-    Args:
-        root: where it begins.
-        call: who asks, for messages.
-        gradient: the feedback on it in words (for a batch, a list with one text for each entry), or None for a loss.
-
-    Raises:
-        AutogradError: it is text and got no gradient; a batch got a list with more or fewer texts than entries, or one
-            of as many Variables with a text each, which may be meant for all; or a single value got a list of texts.
-        TypeError: it is a number, or nothing that feedback can be.
-    """
-    if gradient is None:
-        _check_starts_by_itself(root)
-        return [start()]
-    if isinstance(gradient, list | tuple) and (gradient or isinstance(first_data(root), list)):
-        data = first_data(root)
-        if in_words(gradient):
-            return [Variable(texts_for(data, gradient, root), role=f"feedback on the {root.role or 'batch'}")]
-        if isinstance(data, list) and len(gradient) == len(data) > 1 and not any(map(_is_of_batch, gradient)):
-            raise AutogradError(
-                f"feedback on {label_of(root)}: a list of {len(data)} for a batch of {len(data)} entries may say one "
-                f"thing to each entry, or {len(data)} things to every entry. Write Variable([…]), or a list of texts, "
-                'for a text for each entry; ops.join([…], "\\n") for one text to every entry.'
-            )
-    if isinstance(gradient, str):
-        return as_items(gradient, call)
-    items = as_items(gradient, call)
-    for item in items:
-        if not isinstance(_sample(item), str | list):
-            raise TypeError(
-                f"{call} gave {label_of(item)} as a gradient, which is a number, and feedback is words. Several losses "
-                "begin together in a list: tg.backward([first, second])"
-            )
-        if isinstance(item._data, list) and isinstance(data := first_data(root), list) and len(item._data) != len(data):
-            texts_for(data, item._data, root)  # says so
-    return [entered(item) for item in items]
-
-
 def _single(root: Any, gradients: Any) -> Any:
     """One root's gradient, also when it comes as a sequence of one; one text for a batch is that of its only entry."""
     if isinstance(gradients, list | tuple) and len(gradients) == 1:
         of_entry = isinstance(gradients[0], str) and isinstance(first_data(root), list)
         return gradients if of_entry else gradients[0]
     return gradients
-
-
-def _is_of_batch(given: Any) -> bool:
-    """Whether feedback on a batch has a text for each entry."""
-    return isinstance(first_data(given) if isinstance(given, Variable) else given, list)
-
-
-def _check_starts_by_itself(root: Variable) -> None:
-    node = root._grad_fn
-    if root._layer is not None and isinstance(root._inner, list):
-        for entry in root._inner:
-            _check_starts_by_itself(entry)
-        return
-    if _begins(node):
-        return
-    if isinstance(_sample(root), str):
-        raise AutogradError(
-            f"{label_of(root)} is text: a backward pass from it needs feedback to begin with. "
-            'Pass it in words, v.backward("too long") or func.vjp(f, x)[1]("too long"), or compute a loss from it '
-            "first (nn.ExactMatch, nn.Judge, …)."
-        )
-
-
-def begins_at(root: Variable) -> bool:
-    """Whether a pass may begin at a value by itself, because evaluators made it, or all that it collects."""
-    return _begins(root._grad_fn)
-
-
-def _begins(node: Node | None) -> bool:
-    """Whether a pass may begin at a node by itself."""
-    todo, seen = [node], {node}
-    while todo:
-        node = todo.pop()
-        if not isinstance(node, FunctionNode):
-            return False
-        if node.function.starts_backward:
-            continue
-        parts = {edge.node for edge in node.edges if edge is not None} if node.function.collects else set()
-        if not parts:
-            return False
-        todo.extend(parts - seen)
-        seen |= parts
-    return True
-
-
-def _sample(value: Variable) -> Any:
-    """The value, or one entry of it where it is a batch."""
-    data = first_data(value)
-    while isinstance(data, list) and data:
-        data = data[0]
-    return data
-
-
-def first_data(value: Variable) -> Any:
-    """The data below all transforms; of a value inside `vmap` that of the first example."""
-    return value._lowest().data
 
 
 def _targets(inputs: Any, call: str) -> list[Target]:

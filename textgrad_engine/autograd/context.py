@@ -56,6 +56,12 @@ class Context:
     _parts: tuple[Context, ...] = ()
     """Of a call that is made for all examples of a batch, what its Function saved for each."""
 
+    if TYPE_CHECKING:  # for type checkers it has any attribute, of any kind
+
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
+        def __getattr__(self, name: str) -> Any: ...
+
     def save_for_backward(self, *values: object) -> None:
         """Keep Variables (inputs or outputs), strings, numbers and None for backward.
 

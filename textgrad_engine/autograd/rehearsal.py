@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from textgrad_engine import pytree
-from textgrad_engine.autograd.api import begins_at, grad
+from textgrad_engine.autograd.api import grad
 from textgrad_engine.autograd.grad_mode import enable_grad
+from textgrad_engine.autograd.starts import begins_at
 from textgrad_engine.autograd.variable import Variable
 
 ENTRY_MARK = "entrymark"

@@ -8,7 +8,7 @@ from typing import Any
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Variable
-from textgrad_engine.autograd.api import first_data
+from textgrad_engine.autograd.starts import first_data
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.func.levels import lift
 from textgrad_engine.ops.batching import Stack, Unbind

@@ -13,12 +13,12 @@ from typing import Any, Self
 
 from textgrad_engine import pytree
 from textgrad_engine.autograd import Function, FunctionNode, GradientEdge, Layer, Variable
-from textgrad_engine.autograd.api import starting_items
 from textgrad_engine.autograd.arguments import layout_of, needs_by_argument
 from textgrad_engine.autograd.engine import run_on_tape
 from textgrad_engine.autograd.grad_mode import GRAD_ENABLED
 from textgrad_engine.autograd.gradient import Items, combine, is_start
 from textgrad_engine.autograd.rules import SetUp, run_rule
+from textgrad_engine.autograd.starts import starting_items
 from textgrad_engine.autograd.walk import Roots
 from textgrad_engine.checks import check
 from textgrad_engine.dispatch import joint, waits

@@ -12,8 +12,8 @@ from typing import Any
 
 from textgrad_engine import pytree, templates
 from textgrad_engine.autograd import Variable
-from textgrad_engine.autograd.api import begins_at, first_data
 from textgrad_engine.autograd.gradient import START, Items, start
+from textgrad_engine.autograd.starts import begins_at, first_data
 from textgrad_engine.autograd.value import label_of
 from textgrad_engine.checks import check
 from textgrad_engine.dispatch import waits
