@@ -852,3 +852,11 @@ class Renamed(tg.Function):
     @staticmethod
     def backward(ctx, grad_out):
         return tg.Variable(f"{grad_out.data}", role="feedback")
+
+
+def test_a_long_role_is_cut_in_a_repr() -> None:
+    """That of a text joined of a hundred parts names them all, and would fill the screen of a notebook."""
+    long = tg.Variable("a", role="the answer to question " * 100)
+    assert len(repr(long)) < 200
+    assert "… (2,300 characters)" in repr(long)
+    assert repr(tg.Variable("a", role="it's a role")) == "Variable('a', role=\"it's a role\")"

@@ -329,6 +329,15 @@ def test_repr_shows_what_it_asks() -> None:
         "ChatCompletion(\n  user='{ticket}', model='simulated/tickets', tools=[look_up]\n  (sys"
     )
     form = {"type": "object", "properties": {"label": {"type": "string"}}}
+    sampled = nn.ChatCompletion(
+        "{a}", role="queue", temperature=0.5, stop=["."], tools=[look_up], max_turns=2, extra={"user": "sk-secret"}
+    )
+    assert repr(sampled) == (
+        "ChatCompletion(user='{a}', role='queue', tools=[look_up], max_turns=2, temperature=0.5, stop=('.',), "
+        "extra=[user])"
+    )
+    sampled.temperature = None
+    assert "temperature" not in repr(sampled)
     plain = repr(nn.ChatCompletion("word " * 40, response_format=form))
     assert plain.startswith("ChatCompletion(user='word word")
     assert "… (200 characters), response_format='" in plain

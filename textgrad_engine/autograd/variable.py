@@ -24,7 +24,7 @@ from textgrad_engine.autograd.graph import (
 )
 from textgrad_engine.autograd.inplace import become, refuse_in_place
 from textgrad_engine.autograd.operators import Operators
-from textgrad_engine.autograd.value import Scalar, Value, as_flag, as_role, checked, checked_entries, label_of
+from textgrad_engine.autograd.value import Scalar, Value, as_flag, as_role, checked, checked_entries, excerpt, label_of
 from textgrad_engine.dispatch import Call, aside
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.keywords import names_told, unknown_name
@@ -306,7 +306,7 @@ class Variable(Operators):
     def __repr__(self) -> str:
         parts = [self._shown()]
         if self._role:
-            parts.append(f"role={self._role!r}")
+            parts.append(f"role={excerpt(self._role)}")
         if self._grad_fn is not None:
             parts.append(f"grad_fn={self._grad_fn!r}")
         elif self._requires_grad:

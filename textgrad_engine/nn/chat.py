@@ -12,7 +12,7 @@ from textgrad_engine.autograd.value import as_role, excerpt
 from textgrad_engine.checks import check
 from textgrad_engine.llm.conversation import is_conversation, problem_of, turns_of
 from textgrad_engine.llm.model import Model
-from textgrad_engine.llm.request import config_from
+from textgrad_engine.llm.request import GenerateConfig, config_from
 from textgrad_engine.nn.chat_settings import AS_MADE, SETTINGS, Setting, assign, is_setting
 from textgrad_engine.nn.containers import ModuleDict
 from textgrad_engine.nn.module import Module, OneVariable
@@ -23,6 +23,9 @@ from textgrad_engine.ops.offered import Offered, name_of_tool, part_names, taken
 from textgrad_engine.ops.planning import plan_of_conversation
 from textgrad_engine.ops.tools import MAX_TURNS, tools_of
 from textgrad_engine.slots import SLOT_NAMES, by_composed_name, doubled, not_slots, slots_of
+
+_SHOWN_BY_ITSELF = ("response_format", "tools", "extra")
+"""The settings whose repr is too long for that of a module, or tells what is nobody's business."""
 
 
 class ChatCompletion(OneVariable):
@@ -139,16 +142,28 @@ class ChatCompletion(OneVariable):
         return not_slots("".join([_template(text) or "" for text in (self.user, self.system)]), names)
 
     def extra_repr(self) -> str:
-        """What it was given that is no Parameter: the texts, a model of its own, the form of answers, and tools."""
+        """What it was given that is no Parameter: the texts, a model of its own, the form of answers, tools, settings.
+
+        Of `extra` there are the names alone: a value may be a secret.
+        """
         settings = self.settings
+        config = settings.config
         given = {name: text for name in ("system", "user") if isinstance(text := getattr(self, name), str)}
         if (model := settings.model) is not None:
             given["model"] = model if isinstance(model, str) else model.name
-        if settings.config.response_format is not None:
-            given["response_format"] = settings.config.response_format.name
+        if settings.role:
+            given["role"] = settings.role
+        if config.response_format is not None:
+            given["response_format"] = config.response_format.name
         shown = [f"{name}={excerpt(value)}" for name, value in given.items()]
-        if settings.config.tools:
-            shown.append(f"tools=[{', '.join(map(name_of_tool, settings.config.tools))}]")
+        if config.tools:
+            shown.append(f"tools=[{', '.join(map(name_of_tool, config.tools))}]")
+        if settings.tools is not None and settings.tools.max_turns != MAX_TURNS:
+            shown.append(f"max_turns={settings.tools.max_turns}")
+        sampling = {name: getattr(config, name) for name in GenerateConfig.model_fields if name not in _SHOWN_BY_ITSELF}
+        shown += [f"{name}={excerpt(value)}" for name, value in sampling.items() if value is not None]
+        if config.extra:
+            shown.append(f"extra=[{', '.join(config.extra)}]")
         return ", ".join(shown)
 
     def forward(self, /, *unnamed: Variable | str | list[Any], **values: Variable | str | list[Any]) -> Variable:
