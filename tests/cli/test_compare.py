@@ -64,6 +64,7 @@ class Sorter(nn.Module):
         return self.chat(ticket=ticket)
 """
 
+SHOWN = "ticket=words.BEFORE + ticket"
 FORM = '{"type": "object", "properties": {"queue": {"type": "string"}}, "required": ["queue"]}'
 
 
@@ -279,6 +280,13 @@ def edit(folder: Path, *changes: tuple[str, str]) -> None:
     (folder / "config.toml").write_text(config, encoding="utf-8")
 
 
+def names_a_program(folder: Path, code: str) -> None:
+    (folder / "program.py").write_text(code, encoding="utf-8")
+    config = (folder / "config.toml").read_text(encoding="utf-8")
+    own = re.sub(r"\[program\]\n.*?\n\n", '[program]\nclass = "program:Sorter"\n\n', config, flags=re.DOTALL)
+    (folder / "config.toml").write_text(own, encoding="utf-8")
+
+
 def names_a_form(folder: Path) -> None:
     (folder / "form.json").write_text(FORM, encoding="utf-8")
     edit(
@@ -320,6 +328,35 @@ def test_a_config_with_another_file_is_not_the_same(
     found = cli("compare", task, "--config", "branch", "--not-worse", "--json")
     assert [arm["number"] for arm in json.loads(found.stdout)["arms"]] == [1, 2], found.stderr
     assert "of 2 prompts" in cli("compare", task, "--config", "branch", "--quiet").stdout
+
+
+@pytest.mark.parametrize("where", ["above", "inside"])
+@pytest.mark.parametrize(("file", "line"), [("words.py", "import words"), ("lib/words.py", "from lib import words")])
+def test_the_program_of_each_config_imports_what_is_beside_it(
+    cli: Any, task: Path, where: str, file: str, line: str
+) -> None:
+    """The module of the first one is in memory, and a branch that broke its own would pass for as good as before."""
+    above, inside = (line, "") if where == "above" else ("", f"        {line}\n")
+    shown = OWN_PROGRAM.replace("        return", f"{inside}        return").replace("ticket=ticket", SHOWN)
+    names_a_program(task, f"{above}\n{shown}")
+    (task / file).parent.mkdir(exist_ok=True)
+    (task / file).write_text('BEFORE = ""\n', encoding="utf-8")
+    branch = Path(shutil.copytree(task, task.parent / "branch"))
+    (branch / file).write_text('BEFORE = "Sort this one: "\n', encoding="utf-8")
+    for one, other in ((task, branch), (branch, task)):
+        read = [arm["program"]["input_tokens"] for arm in document(cli, one, "--config", other)["arms"]]
+        assert (read[0] < read[1]) is (one is task), read
+        assert read[0] != read[1]
+
+
+def test_a_config_does_not_find_what_is_beside_another_one(cli: Any, task: Path) -> None:
+    """A branch that forgot a file fails, as it would alone."""
+    names_a_program(task, "import words\n" + OWN_PROGRAM)
+    branch = Path(shutil.copytree(task, task.parent / "branch"))
+    (task / "words.py").write_text("", encoding="utf-8")
+    result = cli("compare", task, "--config", branch)
+    assert result.exit_code == 2
+    assert "No module named 'words'" in result.stderr
 
 
 def test_another_config_is_scored_by_the_first_ones_code(cli: Any, task: Path) -> None:
@@ -645,10 +682,7 @@ def test_floors_that_one_of_them_misses_are_named(cli: Any, task: Path) -> None:
 
 def test_a_prompt_of_another_program_is_refused(cli: Any, task: Path, tmp_path: Path, run: Callable[[], Path]) -> None:
     """It would take the place of no text."""
-    (task / "program.py").write_text(OWN_PROGRAM, encoding="utf-8")
-    config = (task / "config.toml").read_text(encoding="utf-8")
-    own = re.sub(r"\[program\]\n.*?\n\n", '[program]\nclass = "program:Sorter"\n\n', config, flags=re.DOTALL)
-    (task / "config.toml").write_text(own, encoding="utf-8")
+    names_a_program(task, OWN_PROGRAM)
     result = cli("compare", task, "--prompt", run())
     assert result.exit_code == 2
     assert "that run trained 'system', and the program of" in " ".join(result.stderr.split())

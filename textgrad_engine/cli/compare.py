@@ -67,8 +67,9 @@ def compare(
         typer.Option(
             "--config",
             metavar="CONFIG",
-            help="Another config: its prompt, with its own program and settings, on the same examples by the first "
-            "one's metric; once for each.",
+            help="Another config: its prompt, with its own program and settings, and the code beside it, on the same "
+            "examples by the first one's metric; once for each. Code from elsewhere, such as an installed package, is "
+            "the same for all.",
             autocompletion=completion.runs_and_configs,
         ),
     ] = None,

@@ -15,6 +15,7 @@ from textgrad_engine.cli.evaluation_words import shared
 from textgrad_engine.cli.prompt_files import trained_texts
 from textgrad_engine.cli.settings import Budget
 from textgrad_engine.cli.subject import Subject, prompt_of_config, prompt_of_run, with_files
+from textgrad_engine.cli.user_code import go_home
 from textgrad_engine.data.names import suggest
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Cache, budget
@@ -125,6 +126,7 @@ def arms_of(
     arms: list[tuple[str, Arm]] = []
     same: list[str] = []
     for (named, config, other, run), model in itertools.product(each_prompt, models or (None,)):
+        go_home(other.config.folder)
         task = checked(other, replace(asked, options=replace(asked.options, model=model)))
         if config:
             task = _by_the_metric_of(arms[0][1].task, task, config)
@@ -228,6 +230,7 @@ def results(arms: Sequence[Arm], limits: Budget, *, cache: Cache | None, quiet: 
             subject = arm.task.subject
             if subject.run is not None and arm.number > 1:  # the one before was a look at its test split, too
                 subject = replace(subject, run=read_run(subject.run.path))
+            go_home(config.folder)
             try:
                 done = carried_out(replace(arm.task, config=config, subject=subject), cache=cache, quiet=quiet)
             except Exception as error:
