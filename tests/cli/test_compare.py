@@ -245,6 +245,7 @@ def test_another_config_is_run_with_its_own_settings(cli: Any, task: Path) -> No
     assert "  3  the prompt of branch\n" in found.stdout
     kept = json.loads(cli("compare", task, "--config", "branch", "--json").stdout)
     assert kept["arms"][1]["program"]["input_tokens"] > kept["arms"][0]["program"]["input_tokens"]
+    assert [(arm["prompt"], arm["config"]) for arm in kept["arms"]] == [("config", None), ("config", "branch")]
 
 
 @pytest.mark.parametrize(

@@ -731,14 +731,15 @@ def test_a_class_is_found_beside_the_config(tmp_path: Path) -> None:
     found = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        folder = project(tmp_path / name, CLASS, program__py=TRIAGE, helper__py="WORD = 1")
+        folder = project(tmp_path / name, CLASS, program__py=TRIAGE, helper__py=f"WORD = {name!r}")
         with path_restored():
             config = load_config(folder)
             assert config.input_columns() == ("ticket", "mood")
             found.append(config.program_class())
             assert load_config(folder).program_class() is found[-1]
-            assert sys.path == [*before, str(folder.resolve())]
-        del sys.modules["helper"]
+            assert sys.path[-1] == str(folder.resolve())
+            assert sys.path.count(sys.path[-1]) == 1
+            assert name == sys.modules["helper"].WORD
     assert found[0] is not found[1]
     assert sys.path == before
     with pytest.raises(DataError, match=r"'mood'.*config\.toml:4: \[program\] class asks for it"):

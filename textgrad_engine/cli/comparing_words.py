@@ -142,6 +142,7 @@ def _arm_as_json(arm: Arm, done: Result | Failure | None) -> dict[str, Any]:
     return {
         "number": arm.number,
         "prompt": task.about["prompt"],
+        "config": arm.config or None,
         "models": task.about["models"],
         "evaluation": evaluation_as_json(evaluation),
         "scores": plain,
