@@ -10,6 +10,7 @@ import re
 import shutil
 import sys
 import tempfile
+import tomllib
 import types
 from pathlib import Path
 from typing import Any
@@ -544,6 +545,19 @@ def test_a_config_is_evaluated_before_there_is_a_run(cli: Any, run: Path, figure
     document = json.loads(cli("eval", without, "--json").stdout)
     assert (document["config"], document["prompt"], document["data"]) == (str(without), "config", "train.jsonl")
     assert (document["split"], document["test_openings"]) == ("train", None)
+
+
+def test_the_texts_of_two_configs_are_told_apart(cli: Any, small: Any, tmp_path: Path) -> None:
+    """`text` was the same for all configs, so a script that keeps scores took a changed prompt for the one before."""
+    folder = small()
+    config = (folder / "config.toml").read_text(encoding="utf-8")
+    system = tomllib.loads(config)["program"]["system"]
+    (tmp_path / "same.txt").write_text(system, encoding="utf-8")
+    named = ("--prompt", tmp_path / "same.txt")
+    told = [json.loads(cli("eval", folder, *more, "--json").stdout)["text"] for more in ((), named)]
+    assert told[0] == told[1]
+    (folder / "config.toml").write_text(config.replace("You sort the", "Sort the"), encoding="utf-8")
+    assert json.loads(cli("eval", folder, "--json").stdout)["text"] != told[0]
 
 
 def test_a_look_at_the_test_examples_of_a_config_is_told(cli: Any, figures: Any, run: Path, tmp_path: Path) -> None:

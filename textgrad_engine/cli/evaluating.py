@@ -166,6 +166,7 @@ def checked(subject: Subject, asked: Asked) -> Task:
     if subject.run is None:
         check_texts(config, trained_by_name(program))
     runs.load_texts(program, subject.texts, subject.path)
+    texts = trained_by_name(program) if subject.run is None else dict(subject.texts)
     metric = build.make_metric(config)
     if asked.at_least is not None:
         _check_least(asked.at_least, (0.0, 1.0) if config.is_right_or_wrong else scale_of(metric))
@@ -179,7 +180,7 @@ def checked(subject: Subject, asked: Asked) -> Task:
         "rows": run_data.rows_of_splits(subject.kept, dataset),
         "digest": run_data.digest_of(dataset),
         "prompt": subject.prompt,
-        "text": digest(dict(subject.texts))[:16],
+        "text": digest(texts)[:16],
         **config.models.on_record(),
         "seed": config.seed,
     }
