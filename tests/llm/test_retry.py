@@ -132,6 +132,22 @@ def test_answers_that_are_paid_for_are_asked_for_less_often(run, ask):
     assert len(inner.requests) == RetryPolicy().answer_attempts
 
 
+def test_attempts_that_gave_no_answer_take_none_from_those_that_are_paid_for(run, ask):
+    """Two refusals of a busy endpoint left the first malformed answer after them without a second attempt."""
+    busy = [RateLimited("x", status=429), ServerFailed("x", status=500)]
+    model, inner, _ = retrying([*busy, MalformedResponse("x"), "fine"])
+    assert run(model.complete(ask())).text == "fine"
+    assert len(inner.requests) == 4
+    model, inner, _ = retrying([*busy, *[EmptyResponse("x")] * 9])
+    with pytest.raises(EmptyResponse):
+        run(model.complete(ask()))
+    assert len(inner.requests) == 2 + RetryPolicy().answer_attempts
+    model, inner, _ = retrying([*busy * 2, *[EmptyResponse("x")] * 9])
+    with pytest.raises(EmptyResponse):
+        run(model.complete(ask()))
+    assert len(inner.requests) == RetryPolicy().max_attempts
+
+
 def test_retry_after_is_obeyed_up_to_its_cap(run, ask):
     """The endpoint knows better than our backoff, within reason."""
     errors = [RateLimited("x", status=429, retry_after=7.5), RateLimited("x", status=429, retry_after=9999)]

@@ -29,6 +29,8 @@ from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
 from textgrad_engine.llm.stop import unless_stopped
 
+_UNUSABLE = (EmptyResponse, MalformedResponse)
+
 
 @dataclass(frozen=True)
 class RetryPolicy:
@@ -36,8 +38,8 @@ class RetryPolicy:
 
     Attributes:
         max_attempts: requests for one call, the first included.
-        answer_attempts: the same for calls that were answered, and paid for, but with nothing usable (empty,
-            malformed); asking often costs money here and rarely helps.
+        answer_attempts: how many of these may be answered, and paid for, with nothing usable (empty, malformed); asking
+            often costs money here and rarely helps.
         base: the longest wait before the second attempt; it doubles with each further one.
         cap: the longest wait before any attempt.
         max_retry_after: the longest wait that an endpoint gets, even if it asks for more.
@@ -71,7 +73,7 @@ class RetryPolicy:
 
     def attempts_for(self, error: BaseException) -> int:
         """How many attempts a call that failed so may have in all; 1 when trying again cannot help."""
-        if isinstance(error, EmptyResponse | MalformedResponse):
+        if isinstance(error, _UNUSABLE):
             return min(self.max_attempts, self.answer_attempts)
         if isinstance(error, QuotaExhausted):
             return self.max_attempts if quota_may_wait.get() and error.is_back_within(self.deadline) else 1
@@ -130,8 +132,8 @@ class Retry(Wrapper):
     async def _again(self, request: Request, error: ModelError) -> Completion:
         began = self._clock()
         wasted = usage_of(error)
-        attempt, repaired = 1, False
-        while attempt < (allowed := self.policy.attempts_for(error)):
+        attempt, repaired, unanswered = 1, False, 0
+        while attempt < (allowed := self._allowed(error, unanswered)):
             asked = error.retry_after if isinstance(error, APIError) else None
             delay = self.policy.wait(attempt, asked, self._rng)
             if isinstance(error, QuotaExhausted):
@@ -152,6 +154,7 @@ class Retry(Wrapper):
                 attempt += 1
                 completion = await self.inner.complete(again)
             except ModelError as failure:
+                unanswered += not isinstance(error, _UNUSABLE)
                 error = failure
                 wasted = plus(wasted, usage_of(error))
             except (Exception, asyncio.CancelledError) as end:
@@ -167,6 +170,11 @@ class Retry(Wrapper):
         if attempt > 1 or allowed > 1 or isinstance(error, AnswerError | APIError):
             error.add_note(f"model {self.name!r}, {attempt} attempt{'s' if attempt > 1 else ''}")
         raise error
+
+    def _allowed(self, error: ModelError, unanswered: int) -> int:
+        """How many attempts there may be in all, after so many that gave no answer before the last one."""
+        allowed = self.policy.attempts_for(error)
+        return min(self.policy.max_attempts, allowed + unanswered) if isinstance(error, _UNUSABLE) else allowed
 
     async def _pause(self, delay: float) -> None:
         await self._sleep(delay)
