@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import json
 import math
 import operator
 import re
 import sys
 import threading
+import warnings
 from collections import OrderedDict
 from decimal import Decimal
 from fractions import Fraction
@@ -24,7 +26,7 @@ from textgrad_engine.errors import AutogradError, MalformedResponse, ScoreError
 from textgrad_engine.fences import fence
 from textgrad_engine.llm import RetryPolicy, resolve
 from textgrad_engine.llm.response import Completion
-from textgrad_engine.ops import exact_match
+from textgrad_engine.ops import evaluators, exact_match
 from textgrad_engine.ops.evaluators import outputs_in_words
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
@@ -963,3 +965,20 @@ def test_what_a_program_gave_is_told_with_its_article() -> None:
     """Names of classes begin with vowels, too."""
     given = OrderedDict(answer=1), 3, (1, 2)
     assert [outputs_in_words(each) for each in given] == ["an OrderedDict of answer", "an int", "a tuple of 2"]
+
+
+def test_a_metric_that_is_given_up_before_it_is_called_leaves_nothing_behind():
+    """An error of another example ends the loop then; Python warned of a coroutine "never awaited" behind it."""
+
+    async def given_up():
+        forward = evaluators._Deterministic.forward
+        asked = asyncio.ensure_future(forward(Variable("a"), "a", operator.eq, "equality", None, sum, None))
+        await asyncio.sleep(0)  # it has begun, and what calls the metric has not
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        asyncio.run(given_up())
+        gc.collect()
+    assert [str(each.message) for each in told] == []

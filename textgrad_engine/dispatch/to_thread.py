@@ -119,10 +119,13 @@ async def called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
     return await result if inspect.isawaitable(result) else result  # of an object whose __call__ is async, a Variable
 
 
-async def caught(work: Awaitable[Any]) -> Any:
-    """What work gives, or what it raises: also what would end the event loop if a task raised it."""
+async def caught(work: Callable[..., Awaitable[Any]], *args: Any) -> Any:
+    """What ``await work(*args)`` gives, or what it raises: also what would end the event loop if a task raised it.
+
+    The work is made here, as a task that is given up before it begins would leave a coroutine that nobody awaits.
+    """
     try:
-        return await work
+        return await work(*args)
     except BaseException as error:
         return error
 

@@ -225,8 +225,8 @@ class _Deterministic(Evaluator):
         count = count_of(prediction)
         pairs = list(zip(entries_of(prediction, count), entries_of(target, count)))
         arguments = [(got,) if target is None else (got, wanted) for got, wanted in pairs]
-        calls = [_outcome(eval_fn, purpose, each, scale) for each in arguments]
-        outcomes = await asyncio.gather(*map(dispatch.caught, calls))
+        calls = [dispatch.caught(_outcome, eval_fn, purpose, each, scale) for each in arguments]
+        outcomes = await asyncio.gather(*calls)
         if errors := [outcome for outcome in outcomes if isinstance(outcome, BaseException)]:
             if errors[1:]:
                 errors[0].add_note(f"so did {len(errors) - 1} more of {len(pairs)} entries, next {errors[1]!r:.200}")

@@ -148,7 +148,7 @@ class Tools:
                 arguments = json.dumps(arguments)
             made.append(ToolCall(str(function.get("name", "")), arguments, turn, place, may_find_inputs()))
         results = await asyncio.gather(
-            *[dispatch.caught(tool_result(call, functools.partial(self._run, call, given))) for call in made]
+            *[dispatch.caught(tool_result, call, functools.partial(self._run, call, given)) for call in made]
         )
         for result in results:
             if isinstance(result, BaseException):
