@@ -32,6 +32,7 @@ from textgrad_engine.cli.output import (
     besides_an_error,
     checking,
     command,
+    said_of,
     write,
     write_json,
 )
@@ -171,7 +172,7 @@ def _end(arms: list[Arm], found: list[Result], failed: list[Failure], *, kept: b
     if ended is not None:
         complain(f"{ended if spent else 'interrupted'}{f'; {IN_THE_CACHE}' if kept else ''}")
     for each in failed[:-1]:
-        complain(f"error: {name_of(each.arm, arms)}: {each.error}")
+        complain(f"error: {name_of(each.arm, arms)}: {said_of(each.error)}")
     if failed:
         raise failed[-1].error
     if ended is not None:

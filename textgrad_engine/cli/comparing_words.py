@@ -17,7 +17,7 @@ from textgrad_engine.cli.evaluation_words import (
     missed_floors,
     of_the_test,
 )
-from textgrad_engine.cli.output import colors, width
+from textgrad_engine.cli.output import colors, said_of, width
 from textgrad_engine.llm.money import money
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
@@ -150,7 +150,7 @@ def _arm_as_json(arm: Arm, done: Result | Failure | None) -> dict[str, Any]:
         "floors": [] if found is None else floors_as_list(found.done.floors),
         "usage": None if found is None else usage_as_json(found.done.used),
         "program": None if found is None else usage_as_json(found.done.program),
-        "error": str(done.error) if isinstance(done, Failure) else None,
+        "error": said_of(done.error) if isinstance(done, Failure) else None,
     }
 
 

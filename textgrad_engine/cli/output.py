@@ -134,6 +134,13 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
+def said_of(error: Exception) -> str:
+    """What an error says; one of the user's own code by itself says neither what it is nor where it was raised."""
+    if isinstance(error, TextgradError) or not (line := line_of_user(error)):
+        return str(error)
+    return f"{line}: {type(error).__name__}: {error}"
+
+
 def _notes(error: BaseException) -> list[str]:
     """What is to be known of an error besides; the line of code that asked is ours, not the user's."""
     return [note.split(", asked for at ")[0] for note in getattr(error, "__notes__", ())]
@@ -159,13 +166,11 @@ def _answer(asking: bool) -> None:
 def _end(error: Exception, code: int) -> NoReturn:
     if os.environ.get("TEXTGRAD_DEBUG", "") not in ("", "0"):
         raise error
-    own = not isinstance(error, TextgradError)
-    said = f"{line_of_user(error)}: {type(error).__name__}: {error}" if own else str(error)
-    notes = _notes(error)
+    said, notes = said_of(error), _notes(error)
     complain(f"error: {said}")
     for note in notes:
         complain(f"  {note}")
-    if own:
+    if not isinstance(error, TextgradError):
         complain("  with TEXTGRAD_DEBUG=1 in the environment, the whole traceback is shown")
     write_error(said, code, notes)
     raise typer.Exit(code)
