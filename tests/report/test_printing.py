@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.table import Table
 
 from textgrad_engine.report.looked_at import line_of
-from textgrad_engine.report.printing import fitted, hanging, padded, printed, sentences, wrapped
+from textgrad_engine.report.printing import Sentences, fitted, hanging, padded, printed, wrapped
 
 CELLS = ("validation", "0.448 [0.348, 0.553]", "0.989 [0.938, 0.998]", "87 examples")
 
@@ -90,7 +90,7 @@ def test_a_command_in_a_sentence_is_in_one_line(width: int) -> None:
     """Broken, it would be two commands where it is pasted, or another path in quotes; the rest is wrapped."""
     command = "`textgrad-engine resume 'runs of today/a  b' --budget-calls N`"
     text = f"It was killed amid its work. {command} goes on with it."
-    lines = printed([sentences(text, 2)], width, color=False).split("\n")
+    lines = printed([Sentences(text, 2)], width, color=False).split("\n")
     assert [command in line for line in lines].count(True) == 1
     assert all(line.startswith("  ") and len(line) <= width for line in lines if line and command not in line)
     assert " ".join(line.strip() for line in lines).strip() == text

@@ -93,7 +93,7 @@ def unnumbered(name: str) -> str:
 
 
 @contextlib.contextmanager
-def numbered(number: int, *, inside: bool = False) -> Iterator[None]:
-    """Inside the block, what is computed belongs to one entry of a batch; see `numbered_name`."""
-    with setting(EXAMPLE, numbered_name(EXAMPLE.get(), number, inside=inside)):
+def numbered(number: int) -> Iterator[None]:
+    """Inside the block, what is computed belongs to one entry of the innermost batch; see `numbered_name`."""
+    with setting(EXAMPLE, numbered_name(EXAMPLE.get(), number, inside=True)):
         yield

@@ -186,14 +186,14 @@ _WINDOWS = {"-hour": 3600.0, "-day": 86400.0}
 """The seconds that a limit is for; a minute where its name does not end so."""
 
 
-def _until(text: str | None, clock: Callable[[], float] = time.time) -> float | None:
+def _until(text: str | None) -> float | None:
     """Seconds until a reset, which Anthropic says as a moment; None where none within a day is said."""
     found = duration(text)
     if found is None and text and len(text) <= _LONGEST and "T" in text:
         with contextlib.suppress(ValueError, OverflowError):
             moment = datetime.fromisoformat(text.strip())
             if moment.tzinfo is not None:
-                seconds = max(0.0, moment.timestamp() - clock())
+                seconds = max(0.0, moment.timestamp() - time.time())
                 return seconds if seconds <= _DAY else None
     return found
 

@@ -59,9 +59,9 @@ async def events_of(parts: AsyncIterator[bytes], model: str) -> AsyncIterator[di
         try:
             event = json.loads(data)
         except (ValueError, RecursionError):
-            raise MalformedResponse(f"{model!r} sent an event that is not JSON; it begins {_shown(data, 80)}") from None
+            raise MalformedResponse(f"{model!r} sent an event that is not JSON; it begins {_beginning(data)}") from None
         if not isinstance(event, dict):
-            raise MalformedResponse(f"{model!r} sent an event that is no JSON object: {_shown(data, 80)}")
+            raise MalformedResponse(f"{model!r} sent an event that is no JSON object: {_beginning(data)}")
         yield event
 
 
@@ -119,8 +119,8 @@ async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         yield line
 
 
-def _shown(data: bytes, length: int) -> str:
-    return repr(data[:length].decode("utf-8", "replace"))
+def _beginning(data: bytes) -> str:
+    return repr(data[:80].decode("utf-8", "replace"))
 
 
 class _Gathered:

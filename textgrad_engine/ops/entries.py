@@ -31,7 +31,7 @@ def each_entry(size: int, values: Sequence[Any], operation: Callable[[list[Any]]
     columns = _columns(size, values, call)
     results = []
     for number in range(size):
-        with numbered(number, inside=True):  # equal requests of different entries are different samples
+        with numbered(number):  # equal requests of different entries are different samples
             results.append(operation([column[number] for column in columns]))
     return results
 

@@ -118,7 +118,7 @@ def changes_of(run: Run) -> tuple[Texts, ...]:
             name,
             seed,
             run.best[name],
-            _patch(run, "seed", name, run, "best", name),
+            _patch(run, "seed", name, run, name),
         )
         for name, seed in run.seed.items()
     )
@@ -334,7 +334,7 @@ def _texts(first: Run, second: Run) -> Iterator[Texts]:
         names.append((alone[0][0], alone[1][0]))
         alone = [], []
     for old, new in names:
-        yield Texts(new, first.best[old], second.best[new], _patch(first, "best", old, second, "best", new))
+        yield Texts(new, first.best[old], second.best[new], _patch(first, "best", old, second, new))
     for name in alone[0]:
         yield Texts(name, first.best[name], None, unified(first.best[name], "", _file(first, "best", name), NOWHERE))
     for name in alone[1]:
@@ -375,10 +375,10 @@ def _check_begun(run: Run) -> None:
         raise RunError(f"{run.path}: there are no texts, as the run did not come so far ({how})")
 
 
-def _patch(first: Run, old_folder: str, old: str, second: Run, new_folder: str, new: str) -> str:
-    """The difference of a text of one run and one of another, or of the same, as their prompt files have them."""
-    texts = _as_its_file(first, old_folder, old), _as_its_file(second, new_folder, new)
-    return unified(*texts, _file(first, old_folder, old), _file(second, new_folder, new))
+def _patch(first: Run, folder: str, old: str, second: Run, new: str) -> str:
+    """From a text of one run to the best one of another, or of the same, as their prompt files have them."""
+    texts = _as_its_file(first, folder, old), _as_its_file(second, "best", new)
+    return unified(*texts, _file(first, folder, old), _file(second, "best", new))
 
 
 def _as_its_file(run: Run, folder: str, name: str) -> str:

@@ -86,7 +86,7 @@ def interval_row(
         mark: a value that is marked by a line from top to bottom.
     """
     low, high = interval
-    parts: list[Inside] = _grid(axis, 24)
+    parts: list[Inside] = _grid(axis)
     if mark is not None:
         parts.append(element("line", x1=axis.where(mark), x2=axis.where(mark), y1=0, y2=24, class_="zero"))
     parts.append(element("line", x1=axis.where(low), x2=axis.where(high), y1=12, y2=12, class_=f"range {kind}"))
@@ -173,9 +173,9 @@ def _up(up: Axis, value: float, height: int) -> float:
     return round(height * (100 - up.at(value)) / 100, 1)
 
 
-def _grid(axis: Axis, height: int) -> list[Inside]:
+def _grid(axis: Axis) -> list[Inside]:
     return [
-        element("line", x1=axis.where(tick), x2=axis.where(tick), y1=0, y2=height, class_="grid") for tick in axis.ticks
+        element("line", x1=axis.where(tick), x2=axis.where(tick), y1=0, y2=24, class_="grid") for tick in axis.ticks
     ]
 
 

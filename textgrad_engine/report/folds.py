@@ -11,7 +11,7 @@ from textgrad_engine.llm.money import cost
 from textgrad_engine.report.document import evaluation_as_json, finite, floors_as_json, usage_as_json
 from textgrad_engine.report.metric_parts import Parts, parts_table, parts_within
 from textgrad_engine.report.notes import looked_at_before
-from textgrad_engine.report.printing import fitted, hanging, indented, open_table, padded, printed, sentences, styled
+from textgrad_engine.report.printing import Sentences, fitted, hanging, indented, open_table, padded, printed, styled
 from textgrad_engine.report.view import measured, remark_on, said
 from textgrad_engine.report.words import capital, count, duration, interval, plural, score
 from textgrad_engine.store.files import typed
@@ -55,7 +55,7 @@ def render_folds(folds: Folds, *, title: str = "", width: int = 80, color: bool 
     if (metrics := parts_of_folds(found)) is not None:
         parts += parts_table(metrics)
     if advice := advice_of(folds, folds.path):
-        parts += [indented(advice[0], 2, "bold"), *(sentences(each, 2) for each in advice[1:]), ""]
+        parts += [indented(advice[0], 2, "bold"), *(Sentences(each, 2) for each in advice[1:]), ""]
     parts += [indented(each, 2) for each in against_controls(found)]
     parts += [indented(note, 2, "dim") for note in notes_of(folds)]
     total = found.total

@@ -133,16 +133,12 @@ def unwrapped(text: str, style: str = "") -> RenderableType:
     return group([line])
 
 
-def sentences(text: str, by: int, style: str = "") -> RenderableType:
-    """Sentences `by` columns to the right; a command in backticks stays in one line, however long, to be copied."""
-    return _Sentences(text, by, style)
-
-
 @dataclass(frozen=True)
-class _Sentences:
+class Sentences:
+    """Text `by` columns to the right; a command in backticks stays in one line, however long, to be copied."""
+
     text: str
     by: int
-    style: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.cells import cell_len
@@ -150,11 +146,11 @@ class _Sentences:
         line = ""
         for word in re.findall(r"\S*`[^`]*`\S*|\S+", self.text):
             if line and cell_len(line) + 1 + cell_len(word) > options.max_width - self.by:
-                yield unwrapped(" " * self.by + line, self.style)
+                yield unwrapped(" " * self.by + line)
                 line = word
             else:
                 line = f"{line} {word}" if line else word
-        yield unwrapped(" " * self.by + line, self.style)
+        yield unwrapped(" " * self.by + line)
 
 
 def padded(what: RenderableType, by: int) -> RenderableType:

@@ -12,6 +12,7 @@ from textgrad_engine.report.doubts import note_of
 from textgrad_engine.report.front import Front, front_within
 from textgrad_engine.report.metric_parts import parts_of_result, parts_table
 from textgrad_engine.report.printing import (
+    Sentences,
     fitted,
     group,
     hanging,
@@ -19,7 +20,6 @@ from textgrad_engine.report.printing import (
     open_table,
     padded,
     printed,
-    sentences,
     styled,
     unwrapped,
 )
@@ -152,7 +152,7 @@ def render_unfinished(run: Run, *, remark: str = "", width: int = 80, color: boo
         )
     )
     if remark:
-        parts += [sentences(remark, 2)]
+        parts += [Sentences(remark, 2)]
     parts.append("")
     parts += changes_table(
         [

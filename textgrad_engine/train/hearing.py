@@ -24,20 +24,19 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def hearing(trainer: Trainer, train: Sequence[dict[str, Any]], batch_size: int | None = None) -> Iterator[None]:
+def hearing(trainer: Trainer, train: Sequence[dict[str, Any]]) -> Iterator[None]:
     """Inside the block, backward passes go as a trainer is set to, and proposers are told what it aims at.
 
     Args:
         trainer: whose settings hold.
         train: the training examples, which may have notes.
-        batch_size: so many examples may share one feedback call; None for the trainer's.
     """
     with contextlib.ExitStack() as stack:
         if not trainer.critic:
             stack.enter_context(ops.critic(None))
         if trainer.notes is not None:
             stack.enter_context(ops.notes(notes_in(train, trainer.notes)))
-        stack.enter_context(ops.feedback_batch_size(batch_size or trainer.feedback_batch_size))
+        stack.enter_context(ops.feedback_batch_size(trainer.feedback_batch_size))
         stack.enter_context(ops.feedback_images(trainer.feedback_images))
         stack.enter_context(aiming(aims_of(trainer)))
         yield
