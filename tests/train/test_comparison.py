@@ -15,7 +15,7 @@ from textgrad_engine.data.contents import contents_of
 from textgrad_engine.report.view import said
 from textgrad_engine.testing import simulated_task
 from textgrad_engine.train import Comparison, Evaluation, compare, evaluate
-from textgrad_engine.train.comparison import enough_examples
+from textgrad_engine.train.detectable import enough_examples
 from textgrad_engine.train.statistics import max_t, minimum_detectable_effect, paired_difference, sign_flip
 
 

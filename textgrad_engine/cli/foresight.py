@@ -20,9 +20,9 @@ from textgrad_engine.report.words import plural
 from textgrad_engine.slots import slots_of
 from textgrad_engine.train.clusters import effective_number
 from textgrad_engine.train.controls import CONTROLS
+from textgrad_engine.train.power import minimum_detectable_effect
 from textgrad_engine.train.scale import scale_of
 from textgrad_engine.train.splits import clusters_of_equals
-from textgrad_engine.train.statistics import minimum_detectable_effect
 
 _CHANGED = 0.2
 """Of the answers, so many are taken to turn from right to wrong or back; more do where the difference is larger."""

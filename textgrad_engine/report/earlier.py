@@ -16,7 +16,7 @@ from textgrad_engine.report.words import interval, plural, score
 from textgrad_engine.store.reader import Run
 from textgrad_engine.train.comparison import Comparison, compare
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.statistics import item_means
+from textgrad_engine.train.repeats import item_means
 
 _MOST = 6
 """So many evaluations are shown at most, besides what the run itself measured: the last ones."""

@@ -16,7 +16,7 @@ from textgrad_engine.report.view import measured, remark_on, said
 from textgrad_engine.report.words import capital, count, duration, interval, plural, score
 from textgrad_engine.store.files import typed
 from textgrad_engine.store.folds import Folds
-from textgrad_engine.train.comparison import enough_examples
+from textgrad_engine.train.detectable import enough_examples
 from textgrad_engine.train.pooled import CrossValidation
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.standing import missed_in_words

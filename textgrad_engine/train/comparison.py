@@ -13,23 +13,14 @@ from textgrad_engine.checks import check
 from textgrad_engine.data.names import listed
 from textgrad_engine.keywords import names_told
 from textgrad_engine.optim.search.lost import lost_more
-from textgrad_engine.train.clusters import interval_width
-from textgrad_engine.train.evaluation import Evaluation
+from textgrad_engine.train.bounds import worst_case_difference
+from textgrad_engine.train.clusters import clustered_difference
+from textgrad_engine.train.detectable import detectable
+from textgrad_engine.train.evaluation import Evaluation, limits_of_both
+from textgrad_engine.train.intervals import PairedDifference, Verdict, paired_difference, verdict
+from textgrad_engine.train.permutation import max_t, sign_flip
 from textgrad_engine.train.pseudo import known_limits, only_at, pseudo_differences
 from textgrad_engine.train.scores import LEVEL, apart, cluster_means, cluster_sums, unless_alike
-from textgrad_engine.train.statistics import (
-    PairedDifference,
-    Verdict,
-    clustered_difference,
-    clustered_error,
-    max_t,
-    minimum_detectable_effect,
-    needed_alike,
-    paired_difference,
-    sign_flip,
-    verdict,
-    worst_case_difference,
-)
 from textgrad_engine.wording import told
 
 _UNSEEN = object(), object()
@@ -196,7 +187,7 @@ def compare(
     old, new = _at(before.scores, kept), _at(after.scores, kept)
     names = before.clusters or after.clusters
     clusters = [names[position] for position in kept] if names else None
-    bounds = _limits(before, after)
+    bounds = limits_of_both(before, after)
     seed = operator.index(seed)  # `random` takes no other
     found = _difference(old, new, clusters, confidence, bounds, seed)
     limits = known_limits(bounds, old, new)
@@ -217,7 +208,7 @@ def compare(
         n=len(kept),
         adjusted=adjusted,
         candidates=count,
-        detectable=_detectable(old, new, clusters, limits, (1 - confidence) / count),
+        detectable=detectable(old, new, clusters, limits, (1 - confidence) / count),
         clusters=None if clusters is None else len(set(clusters)),
         bounds=_bounds(before, after),
         lost=lost,
@@ -242,29 +233,6 @@ def score_changes(before: Evaluation, after: Evaluation) -> list[float]:
     """By how much each example that has a score in both scores more with the second one."""
     pairs = zip(before.scores, after.scores)
     return [new - old for old, new in pairs if old is not None and new is not None]
-
-
-def enough_examples(before: Evaluation, after: Evaluation) -> int | None:
-    """With how many examples like these a comparison would find the gain that was seen, 4 times in 5.
-
-    None where there is no gain or no more examples than these are told, nobody knows how the examples differ, or they
-    come in clusters, of which it would take more.
-
-    Args:
-        before: the scores of the first program.
-        after: those of the second one on the same examples.
-    """
-    pairs = [pair for pair in zip(before.scores, after.scores) if None not in pair]
-    if not pairs or before.clusters or after.clusters:
-        return None
-    old, new = ([pair[side] or 0.0 for pair in pairs] for side in (0, 1))
-    limits = known_limits(_limits(before, after), old, new)
-    differences = [b - a for a, b in zip(old, new)]
-    try:
-        needed = needed_alike(differences, None if limits is None else limits[1] - limits[0])
-    except ValueError:
-        return None
-    return needed if needed > len(pairs) else None
 
 
 def _refuse_run(name: str, given: Any) -> None:
@@ -306,13 +274,6 @@ def _at(scores: Sequence[float | None], positions: Sequence[int]) -> list[float]
     return [score for position in positions if (score := scores[position]) is not None]
 
 
-def _limits(before: Evaluation, after: Evaluation) -> tuple[float, float] | None:
-    """The worst and the best score of either; None where nobody knows."""
-    if before.limits is None or after.limits is None:
-        return None
-    return min(before.limits[0], after.limits[0]), max(before.limits[1], after.limits[1])
-
-
 def _difference(
     old: Sequence[float],
     new: Sequence[float],
@@ -346,7 +307,7 @@ def _adjusted(
     every = list(tried) if any(each.scores == after.scores for each in tried) else [after, *tried]
     for each in every:
         row = [old if (score := each.scores[position]) is None else score for position, old in zip(kept, baseline)]
-        rows.append(row + _unseen(baseline, row, clusters, _limits(before, each), clustered=bool(names)))
+        rows.append(row + _unseen(baseline, row, clusters, limits_of_both(before, each), clustered=bool(names)))
     found = max_t([*baseline, 0.0, 0.0], rows, clusters=[*clusters, *_UNSEEN], seed=seed)
     return found[[each.scores for each in every].index(after.scores)]
 
@@ -369,36 +330,6 @@ def _unseen(
         return [0.0, 0.0]
     means, sizes = cluster_means(differences, clusters)
     return [each * len(old) / len(sizes) for each in pseudo_differences(means, limits[1] - limits[0])]
-
-
-def _detectable(
-    old: Sequence[float],
-    new: Sequence[float],
-    clusters: Sequence[str] | None,
-    limits: tuple[float, float] | None,
-    alpha: float,
-) -> float | None:
-    """The minimum detectable effect at 80% power."""
-    differences = [b - a for a, b in zip(old, new)]
-    names = range(len(old)) if clusters is None else clusters
-    (first, sizes), (second, _) = cluster_means(old, names), cluster_means(new, names)
-    units, of_one_size = len(sizes), len(set(sizes)) == 1
-    # What was seen with one more of each kind, as in the interval: none of 20 does not mean that none ever changes.
-    if limits is not None and of_one_size and only_at(limits, first, second):
-        share = (sum(a != b for a, b in zip(first, second)) + 2) / (units + 2)
-        return (limits[1] - limits[0]) * minimum_detectable_effect(units, discordance=share, alpha=alpha)
-    wider = 1.0 if of_one_size else interval_width(sizes, alpha) / interval_width([1] * units, alpha)
-    if math.isinf(wider):
-        return wider
-    if limits is not None:
-        largest = limits[1] - limits[0]
-        sd = wider * clustered_error(differences, names, largest) * math.sqrt(units + 2)
-        return minimum_detectable_effect(units, sd=sd, largest=largest, alpha=alpha)
-    each = minimum_detectable_effect(units, sd=1.0, alpha=alpha)
-    if math.isinf(each):
-        return each
-    error = clustered_error(differences, names)
-    return each * wider * error * math.sqrt(units) if error > 1e-12 else None
 
 
 def _lost(before: Evaluation, after: Evaluation, names: Sequence[str]) -> int:

@@ -8,15 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from textgrad_engine.attributes import attributes_told
+from textgrad_engine.train.bounds import item_bounds, worst_case_mean
+from textgrad_engine.train.clusters import clustered_interval
+from textgrad_engine.train.intervals import mean_interval
 from textgrad_engine.train.metric_scores import MetricScores
-from textgrad_engine.train.statistics import (
-    Spread,
-    clustered_interval,
-    item_bounds,
-    mean_interval,
-    variance_split,
-    worst_case_mean,
-)
+from textgrad_engine.train.repeats import Spread, variance_split
 
 _SHOWN = 3
 """So many examples with the lowest scores are shown in a notebook, and where an assertion about the mean fails."""
@@ -229,3 +225,10 @@ class Evaluation:
         lower = [(score, name) for score, name in zip(self.scores, self.ids) if score is not None and score < best]
         lowest = [f"{name!r} {score:.4g}" for score, name in sorted(lower, key=lambda each: each[0])[:_SHOWN]]
         return f"Evaluation({self}{'; lowest: ' if lowest else ''}{', '.join(lowest)})"
+
+
+def limits_of_both(before: Evaluation, after: Evaluation) -> tuple[float, float] | None:
+    """The worst and the best score of either; None where nobody knows."""
+    if before.limits is None or after.limits is None:
+        return None
+    return min(before.limits[0], after.limits[0]), max(before.limits[1], after.limits[1])

@@ -39,9 +39,9 @@ from textgrad_engine.train.latency import Stopwatch
 from textgrad_engine.train.metric_scores import MetricScores, filled
 from textgrad_engine.train.metrics_of import parts_of
 from textgrad_engine.train.prediction import said_in
+from textgrad_engine.train.repeats import item_means
 from textgrad_engine.train.scale import as_score, held_to, scale_of
 from textgrad_engine.train.splits import clusters_of_equals
-from textgrad_engine.train.statistics import item_means
 from textgrad_engine.train.targets import counting_entries, inputs_and_target
 
 MOST_UNANSWERED = 0.5
