@@ -239,20 +239,24 @@ def _instances(cls: type) -> Kind | None:
         return bool(methods) and _has(value, *methods)
 
     def repair(value: Any) -> str:
-        if cls.__name__ == "Model" and isinstance(value, str):
-            return f"; llm.resolve({value!r:.60}) makes one of a name"
-        if cls.__name__ == "Model" and type(value).__module__.partition(".")[0] == "openai":
-            return "; llm.resolve('openai/NAME', base_url=..., api_key=...) makes one, with a client of its own"
-        if cls.__name__ == "Model" and inspect.isroutine(value):
-            return f"; llm.CallableModel({name_of(value)}) makes one of a function of messages"
-        if (
-            isinstance(value, dict) and value and value.keys() <= getattr(cls, "__annotations__", {}).keys()
-        ):  # of a record
-            return f"; write {cls.__name__}({', '.join([f'{name}=…' for name in value])})"
-        if not isinstance(value, type) or not (
-            issubclass(value, cls) if not protocol else all(hasattr(value, n) for n in methods)
-        ):
+        if cls.__name__ == "Model" and (made := _made_a_model(value)):
+            return made
+        if isinstance(value, dict) and value and value.keys() <= getattr(cls, "__annotations__", {}).keys():
+            return f"; write {cls.__name__}({', '.join([f'{name}=…' for name in value])})"  # it is a record
+        if not isinstance(value, type):
             return ""
-        return f"; give an instance of it: {value.__name__}(...)"
+        makes_one = all(hasattr(value, n) for n in methods) if protocol else issubclass(value, cls)
+        return f"; give an instance of it: {value.__name__}(...)" if makes_one else ""
 
     return Kind((words, f"{cls.__name__} objects"), takes, repair)
+
+
+def _made_a_model(value: Any) -> str:
+    """How a model is made of what was given in the place of one; "" where it cannot be."""
+    if isinstance(value, str):
+        return f"; llm.resolve({value!r:.60}) makes one of a name"
+    if type(value).__module__.partition(".")[0] == "openai":
+        return "; llm.resolve('openai/NAME', base_url=..., api_key=...) makes one, with a client of its own"
+    if inspect.isroutine(value):
+        return f"; llm.CallableModel({name_of(value)}) makes one of a function of messages"
+    return ""

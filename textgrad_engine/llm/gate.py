@@ -161,45 +161,55 @@ class Gate:
 
     def failed(self, error: ModelError, sent: float, name: str) -> None:
         """Take in that a call failed, and what that means for all others."""
-        if not isinstance(error, BadRequest) or not error.unserved:
-            if isinstance(error, APIError | AnswerError):
-                self._unserved = None
-        elif self._unserved is not None:
-            self._unserved += 1
-            if self._unserved >= _NOTHING_THERE:
-                self._refused = True
-                self._fail_queue(error)
+        self._count_unserved(error)
         if isinstance(error, QuotaExhausted) and quota_may_wait.get() and error.is_back_within(self._max_quota_wait):
             self._wait_for_quota(error, sent, name)
-            return
-        if isinstance(error, AuthenticationFailed | QuotaExhausted):
-            self._refused = True
-            self._fail_queue(error)
-            return
-        if not isinstance(error, APIError):
-            if isinstance(error, AnswerError):
-                self._refused = False  # who answers, if badly, accepts the key
+        elif isinstance(error, AuthenticationFailed | QuotaExhausted):
+            self._refuse(error)
+        elif isinstance(error, AnswerError):
+            self._refused = False  # who answers, if badly, accepts the key
+            self._heard()
+        elif isinstance(error, APIError):
+            self._look_for_absence(error)
+            self._slow_down(error, sent)
+            if isinstance(error, RateLimited | ServerFailed | ConnectionFailed | DeadlineExceeded):
+                self._tell_of_silence(error, sent, name)
+            else:
                 self._heard()
-            return
-        now = self.now()
+
+    def _count_unserved(self, error: ModelError) -> None:
+        """An address where nothing is there for any of the first requests serves none that is queued, either."""
+        if isinstance(error, BadRequest) and error.unserved:
+            if self._unserved is not None:
+                self._unserved += 1
+                if self._unserved >= _NOTHING_THERE:
+                    self._refuse(error)
+        elif isinstance(error, APIError | AnswerError):
+            self._unserved = None
+
+    def _look_for_absence(self, error: APIError) -> None:
+        """An endpoint that has said for long that it will be back is asked for nothing more that is queued."""
         if not isinstance(error, ServerFailed) or not error.retry_after:
             self._absent_since = None
         elif self._absent_since is None:
-            self._absent_since = now
-        elif now - self._absent_since > _PATIENCE:
+            self._absent_since = self.now()
+        elif self.now() - self._absent_since > _PATIENCE:
             self._fail_queue(error)
+
+    def _slow_down(self, error: APIError, sent: float) -> None:
         overloaded = isinstance(error, ServerFailed) and error.status in (503, 529)
         if isinstance(error, RateLimited | DeadlineExceeded) or overloaded:
-            fresh = self.window.congested(sent, now, self.in_flight)
+            fresh = self.window.congested(sent, self.now(), self.in_flight)
             if isinstance(error, RateLimited) and not error.retry_after and fresh:
                 self._pause(min(_FIRST_PAUSE * 2 ** min(self._pauses, 30), self._max_pause))
                 self._pauses += 1
         if error.retry_after:
             self._pause(min(error.retry_after, self._max_pause))
-        if isinstance(error, RateLimited | ServerFailed | ConnectionFailed | DeadlineExceeded):
-            self._tell_of_silence(error, sent, name)
-        else:
-            self._heard()
+
+    def _refuse(self, error: APIError) -> None:
+        """What is queued would be refused as this was."""
+        self._refused = True
+        self._fail_queue(error)
 
     def _heard(self) -> None:
         self._silent_since, self._answered_at = None, self.now()
@@ -274,8 +284,7 @@ class Gate:
         """Fail what is queued and would be refused as a request was: all for the model, or what has its setting."""
         name = error.setting
         if name == "model":
-            self._refused = True
-            self._fail_queue(error)
+            self._refuse(error)
         elif (value := _setting_of(request, name, defaults)) is not None:
             self._fail_queue(error, lambda other: _setting_of(other, name, defaults) == value)
 

@@ -65,33 +65,14 @@ class Bars:
         if isinstance(event, RunStarted):
             self._start(event)
         elif isinstance(event, PhaseStarted):
-            self._phases[event.number] = (event.phase, event.total)
-            if event.phase in _SEARCHING:
-                self._search()
-                return
-            if event.phase == "forward":
-                for phase in ("backward", "optimize", "validate"):
-                    self._clear(phase)
-            elif "search" in self._tasks and not self._open:
-                self._bars.update(self._tasks["search"], total=1, completed=1)
-            self._move(event.phase, 0, event.total)
+            self._begin(event)
         elif isinstance(event, PhaseAdvanced):
-            self._move(*_at(self._phases[event.number], event.done))
+            phase, total = self._phases[event.number]
+            self._move(phase, event.done, total)
         elif isinstance(event, CallEnded) and event.phase in self._phases:
-            phase, total = self._phases[event.phase]
-            calls = self._calls[event.phase] = self._calls.get(event.phase, 0) + 1
-            if phase in _SEARCHING:
-                self._search()
-            elif not total:  # how much backward has to do is not known beforehand
-                self._bars.update(self._tasks[phase], shown=plural(calls, "call"))
+            self._count(event.phase)
         elif isinstance(event, PhaseEnded):
-            phase, total = self._phases.pop(event.number)
-            self._calls.pop(event.number, None)
-            if phase in _SEARCHING:
-                return  # another one begins at once, or something else does, which ends the bar
-            self._bars.update(self._tasks[phase], total=total or 1, completed=total or 1)
-            if total:
-                self._bars.update(self._tasks[phase], shown=f"{total}/{total}")
+            self._end(event)
         if lines := lines_of(event, self.tally, self._told):
             style = "bold" if isinstance(event, StepEnded) and event.kept else ""
             for line in lines.split("\n"):
@@ -105,6 +86,36 @@ class Bars:
         for phase in order:
             if phase in totals:
                 self._tasks[phase] = self._bars.add_task(phase, total=totals[phase] or 1, shown="")
+
+    def _begin(self, event: PhaseStarted) -> None:
+        self._phases[event.number] = (event.phase, event.total)
+        if event.phase in _SEARCHING:
+            self._search()
+            return
+        if event.phase == "forward":
+            for phase in ("backward", "optimize", "validate"):
+                self._clear(phase)
+        elif "search" in self._tasks and not self._open:
+            self._bars.update(self._tasks["search"], total=1, completed=1)
+        self._move(event.phase, 0, event.total)
+
+    def _count(self, number: int) -> None:
+        """One more call of a phase has ended."""
+        phase, total = self._phases[number]
+        calls = self._calls[number] = self._calls.get(number, 0) + 1
+        if phase in _SEARCHING:
+            self._search()
+        elif not total:  # how much backward has to do is not known beforehand
+            self._bars.update(self._tasks[phase], shown=plural(calls, "call"))
+
+    def _end(self, event: PhaseEnded) -> None:
+        phase, total = self._phases.pop(event.number)
+        self._calls.pop(event.number, None)
+        if phase in _SEARCHING:
+            return  # another one begins at once, or something else does, which ends the bar
+        self._bars.update(self._tasks[phase], total=total or 1, completed=total or 1)
+        if total:
+            self._bars.update(self._tasks[phase], shown=f"{total}/{total}")
 
     def on_interrupt(self, asking: bool) -> None:
         """Show that Ctrl-C was heard; for `train.interrupt.telling`."""
@@ -183,10 +194,6 @@ def live(console: Console, renderable: Callable[[], RenderableType]) -> Live:
 def used_in_words(used: Usage) -> str:
     """Calls, tokens and cost."""
     return f"{plural(used.calls, 'call')}, {short(used.total_tokens)} tokens, {cost(used.dollars)}"
-
-
-def _at(phase: tuple[Phase, int], done: int) -> tuple[Phase, int, int]:
-    return phase[0], done, phase[1]
 
 
 class _Above(logging.Handler):

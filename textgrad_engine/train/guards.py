@@ -99,22 +99,8 @@ class Guards:
         if not isinstance(given, Iterable):
             raise TypeError(f"never_break is a sequence of ids, got {type(given).__name__}; write [{given!r:.80}]")
         object.__setattr__(self, "never_break", tuple(map(str, texts_in_order(self.never_break))))
-        floors: object = self.floors
-        if not isinstance(floors, Mapping):
-            raise TypeError(f"floors maps slices to floors, {_EXAMPLE}; got {type(floors).__name__} {floors!r:.80}")
-        for part, floor in floors.items():
-            if not isinstance(part, tuple) or len(part) != 2 or not isinstance(part[0], str):
-                raise TypeError(f"floors names a slice by field and value, {_EXAMPLE}; got {part!r:.80}: {floor!r:.80}")
-            if not is_number(floor) or not math.isfinite(floor):
-                raise ValueError(f"the floor of {part[0]} = {part[1]!r} must be a number, got {floor!r}")
-        metrics: object = self.metrics
-        if not isinstance(metrics, Mapping):
-            raise TypeError(f"metrics maps names to floors, such as {{'safe': 0.9}}; got {metrics!r:.80}")
-        for name, floor in metrics.items():
-            if not isinstance(name, str):
-                raise TypeError(f"metrics names a metric by a text, such as {{'safe': 0.9}}; got {name!r:.80}")
-            if not is_number(floor) or not math.isfinite(floor):
-                raise ValueError(f"the floor of the metric {name!r} must be a number, got {floor!r}")
+        _check_floors(self.floors)
+        _check_metrics(self.metrics)
         if not self.never_break and not self.floors and not self.metrics:
             raise ValueError(
                 "guards guard nothing: give never_break=(ids...), floors={(field, value): score} or "
@@ -126,14 +112,13 @@ class Guards:
                 f"reruns={self.reruns} is about examples of never_break, and it names none: a floor goes by one run of "
                 "each example; give never_break=(ids...) or leave reruns out"
             )
-        if self.passing is not None:
-            if not is_number(self.passing) or not math.isfinite(self.passing):
-                raise ValueError(f"passing must be a score, such as 0.75, or None, got {self.passing!r:.80}")
-            if not self.never_break:
-                raise ValueError(
-                    f"passing={self.passing:g} is about examples of never_break, and it names none; give "
-                    "never_break=(ids...) or leave passing out"
-                )
+        if self.passing is not None and not _is_finite(self.passing):
+            raise ValueError(f"passing must be a score, such as 0.75, or None, got {self.passing!r:.80}")
+        if self.passing is not None and not self.never_break:
+            raise ValueError(
+                f"passing={self.passing:g} is about examples of never_break, and it names none; give "
+                "never_break=(ids...) or leave passing out"
+            )
 
     def on(
         self,
@@ -233,6 +218,30 @@ def guarded_by(
     """
     others = {"training": train, "test": test or ()}
     return None if guards is None else guards.on(rows, scores_between(loss), parts_of(loss), others)
+
+
+def _check_floors(floors: object) -> None:
+    if not isinstance(floors, Mapping):
+        raise TypeError(f"floors maps slices to floors, {_EXAMPLE}; got {type(floors).__name__} {floors!r:.80}")
+    for part, floor in floors.items():
+        if not isinstance(part, tuple) or len(part) != 2 or not isinstance(part[0], str):
+            raise TypeError(f"floors names a slice by field and value, {_EXAMPLE}; got {part!r:.80}: {floor!r:.80}")
+        if not _is_finite(floor):
+            raise ValueError(f"the floor of {part[0]} = {part[1]!r} must be a number, got {floor!r}")
+
+
+def _check_metrics(metrics: object) -> None:
+    if not isinstance(metrics, Mapping):
+        raise TypeError(f"metrics maps names to floors, such as {{'safe': 0.9}}; got {metrics!r:.80}")
+    for name, floor in metrics.items():
+        if not isinstance(name, str):
+            raise TypeError(f"metrics names a metric by a text, such as {{'safe': 0.9}}; got {name!r:.80}")
+        if not _is_finite(floor):
+            raise ValueError(f"the floor of the metric {name!r} must be a number, got {floor!r}")
+
+
+def _is_finite(value: Any) -> bool:
+    return is_number(value) and math.isfinite(value)
 
 
 def _check_least(of: str, least: float, scale: tuple[float, float] | None) -> None:
