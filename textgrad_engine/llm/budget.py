@@ -274,49 +274,57 @@ async def _reserve(budgets: tuple[Budget, ...], reserves: tuple[Reserve, ...], a
     Two that wait for room in each other's budgets would give back what they have got in turns, for ever: the one that
     has waited longest keeps it.
     """
-    unsaid = around = _HOLDS.get()
-    held: list[Budget] = []
-    if len(budgets) == 1 and budgets[0].reserve(amount, kept_of(budgets[0], reserves), inside=bool(around)):
+    around = _HOLDS.get()
+    inside, waiting = bool(around), budgets[0].waiting
+    if len(budgets) == 1 and budgets[0].reserve(amount, kept_of(budgets[0], reserves), inside=inside):
         return
+    held: list[Budget] = []
+
+    def first_full() -> Budget | None:
+        """Set it aside in one budget after the other, up to one that has no room; None where all have."""
+        for each in budgets:
+            if each not in held:
+                if not each.reserve(amount, kept_of(each, reserves), inside=inside):
+                    return each
+                held.append(each)
+        return None
+
     with contextlib.ExitStack() as stack:
         failed = stack.enter_context(contextlib.ExitStack())
         failed.callback(_give_back, held, amount)
-        rank = (not around, next(_NUMBERS))  # those inside of other calls come first, as these wait for them
-        first_time = True
-        while True:
-            full: Budget | None = None
-            for each in budgets:
-                if each in held:
-                    continue
-                if not each.reserve(amount, kept_of(each, reserves), inside=bool(around)):
-                    full = each
-                    break
-                held.append(each)
-            if full is None:
-                failed.pop_all()
-                return
-            if first_time:
-                budgets[0].waiting.add(rank)
-                stack.callback(budgets[0].waiting.discard, rank)
-            if first_time or rank > min(budgets[0].waiting):
-                _give_back(held, amount)
-            first_time = False
-            for hold in unsaid:  # before it is queued, as what calls around it have set aside is nothing to wait for
+        rank = (not inside, next(_NUMBERS))  # those inside of other calls come first, as these wait for them
+        full = first_full()
+        if full is not None:
+            waiting.add(rank)
+            stack.callback(waiting.discard, rank)
+            _give_back(held, amount)
+            for hold in around:  # before it is queued, as what calls around it have set aside is nothing to wait for
                 hold.wait(1)
                 stack.callback(hold.wait, -1)
-            unsaid = ()
-            future = full.queue(amount, kept_of(full, reserves), inside=bool(around))
-            own = Hold(tuple(held), amount)
-            own.wait(1)
-            try:
-                with failing_on_stop(future):
-                    if await future:
-                        held.append(full)
-            except BaseException:
-                full.give_up(future, amount)
-                raise
-            finally:
-                own.end()
+        while full is not None:
+            await _wait_for_room(full, held, amount, kept_of(full, reserves), inside=inside)
+            full = first_full()
+            if full is not None and rank > min(waiting):
+                _give_back(held, amount)
+        failed.pop_all()
+
+
+async def _wait_for_room(
+    full: Budget, held: list[Budget], amount: Amount, kept: Callable[[], Amount], *, inside: bool
+) -> None:
+    """Queue for an amount of a budget, which is then held, too; what is held by then comes back to nobody meanwhile."""
+    future = full.queue(amount, kept, inside=inside)
+    own = Hold(tuple(held), amount)
+    own.wait(1)
+    try:
+        with failing_on_stop(future):
+            if await future:
+                held.append(full)
+    except BaseException:
+        full.give_up(future, amount)
+        raise
+    finally:
+        own.end()
 
 
 def _give_back(held: list[Budget], amount: Amount) -> None:
