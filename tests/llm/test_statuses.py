@@ -11,8 +11,9 @@ from textgrad_engine.errors import (
     RateLimited,
     ServerFailed,
 )
+from textgrad_engine.llm.reported import reported
 from textgrad_engine.llm.request import Message, Purpose, Request
-from textgrad_engine.llm.statuses import error_of, reported, retry_after
+from textgrad_engine.llm.statuses import error_of, retry_after
 
 
 @pytest.mark.parametrize(

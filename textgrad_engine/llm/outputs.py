@@ -13,10 +13,10 @@ from textgrad_engine.errors import (
     ModelError,
     ServerFailed,
 )
+from textgrad_engine.llm.reported import reported
 from textgrad_engine.llm.reported_usage import paid_for, usage_in, written
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, FinishReason
-from textgrad_engine.llm.statuses import reported
 from textgrad_engine.llm.stream import broken_off, events_of
 from textgrad_engine.llm.wire import malformed, parsed_body
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
 
 from textgrad_engine.errors import (
     APIError,
@@ -23,7 +22,6 @@ from textgrad_engine.errors import (
     ServerFailed,
 )
 from textgrad_engine.llm import refusals
-from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.refusals import Refusal
 from textgrad_engine.llm.refused import left_out, refused_of_all, refused_setting
 from textgrad_engine.llm.request import Request
@@ -106,7 +104,7 @@ _TOO_MUCH = (
     r"|tokens_limit_reached|request body too large"  # GitHub Models
 )
 _EXCEEDED = re.compile(_TOO_MUCH)
-_OVERFLOW = re.compile(rf"{_TOO_MUCH}|{_CONTEXT}")
+OVERFLOW = re.compile(rf"{_TOO_MUCH}|{_CONTEXT}")
 """What a refusal of a request says that is too long for the model. A server that breaks may speak of its context, too,
 when it has no memory for it, so words alone that name the context mean that only where a request is refused."""
 
@@ -128,7 +126,7 @@ _KEY_REFUSED = re.compile(  # by servers that answer 400 where others answer 401
     r"|no_db_connection"  # litellm's proxy without a database, of any key but its master key
 )
 
-_NO_MONEY = re.compile(
+NO_MONEY = re.compile(
     r"insufficient_quota|billing_hard_limit|billing_not_active|insufficient balance|insufficient credit"
     r"|credit balance is too low|specified api usage limits"  # Anthropic, with status 400
     r"|used all available credits|run out of credits|any credits or licenses"  # xAI, with 403 or 429
@@ -167,14 +165,6 @@ _LOADING = re.compile(r"loading model|currently loading|model is loading")
 _LOADS = 15.0
 """Seconds to wait for a server that is reading its model from disk, which takes a minute or more."""
 
-_NAMED: tuple[tuple[re.Pattern[str], int], ...] = (
-    (re.compile(r"overloaded|unavailable|insufficient_system_resource"), 503),
-    (re.compile(r"rate_limit|rate_limited|resource_exhausted|too_many_requests|throttl"), 429),
-    (re.compile(r"timeout|deadline_exceeded"), 504),
-    (re.compile(r"server_error|api_error|internal|upstream_error|provider_error|generation"), 500),
-)
-"""What endpoints call failures for which they name no status, in an event or a body that began as a success."""
-
 
 def error_of(
     status: int, text: str, headers: Mapping[str, str], model: str, where: str, asked: Request | None = None
@@ -191,10 +181,19 @@ def error_of(
     """
     refusal = refusals.read(text)
     about = f"{where} refused a request to {model!r} with status {status}: {refusal.said or 'no reason given'}"
-    return _meant(status, refusal, retry_after(headers), about, asked)
+    return meant(status, refusal, retry_after(headers), about, asked)
 
 
-def _meant(status: int, refusal: Refusal, wait: float | None, about: str, asked: Request | None = None) -> ModelError:
+def meant(status: int, refusal: Refusal, wait: float | None, about: str, asked: Request | None = None) -> ModelError:
+    """The error that a status and what was said beside it stand for.
+
+    Args:
+        status: the HTTP status, or the one that comes nearest to what was said.
+        refusal: what was said.
+        wait: seconds that the headers ask to wait; None where they do not.
+        about: who refused what, for the message.
+        asked: as for `error_of`.
+    """
     if refusal.written is not None and status in (400, 422):
         return MalformedResponse(
             f"{about}; the model had written {refusal.written[:80]!r}", answer=refusal.written, problem=refusal.said
@@ -230,13 +229,13 @@ def _of_a_day(wait: float | None) -> str:
 
 def _kind(status: int, refusal: Refusal, wait: float | None, asked: Request | None) -> tuple[type[APIError], str]:
     low = refusal.all
-    if status in _MONEY_STATUSES and _says(low, _NO_MONEY, asked if status == 400 else None):
+    if status in _MONEY_STATUSES and _says(low, NO_MONEY, asked if status == 400 else None):
         return QuotaExhausted, _NO_MONEY_LEFT
     if status in (400, 403, 422) and _FLAGGED.search(low) and not _OF_THE_ACCOUNT.search(low):
         return BadRequest, "the key is right; what was asked is refused"
     if status == 402:  # OpenRouter says when it will have settled what is under way
         return (QuotaExhausted, _NO_MONEY_LEFT) if wait is None else (RateLimited, _TOO_OFTEN)
-    if status == 403 and _OVERFLOW.search(low):  # Together's documented status for it
+    if status == 403 and OVERFLOW.search(low):  # Together's documented status for it
         return ContextOverflow, _too_long(asked)
     if status in (403, 413) and _PAGE.match(refusal.said):  # no endpoint says so that a key is wrong
         return (BadRequest, _OF_ANOTHER) if status == 403 else (ContextOverflow, _TOO_LARGE_FOR_A_PROXY)
@@ -254,7 +253,7 @@ def _kind(status: int, refusal: Refusal, wait: float | None, asked: Request | No
         return BadRequest, _NOTHING_THERE
     if status in (413, 429) and _FOR_A_MINUTE.search(low):
         return ContextOverflow, _TOO_LARGE_FOR_A_MINUTE
-    if status == 413 or (status in (400, 422) and _OVERFLOW.search(low)):
+    if status == 413 or (status in (400, 422) and OVERFLOW.search(low)):
         return ContextOverflow, _too_long(asked)
     if status == 500 and _says(low, _NO_IMAGES, asked):  # llama.cpp's, of a model without a projector
         return BadRequest, "the model reads no images"
@@ -287,87 +286,6 @@ def _says(said: str, signs: re.Pattern[str], asked: Request | None) -> bool:
         texts = [message.text.lower() for message in asked.messages]
         found = {sign for sign in found if not any(sign in text for text in texts)}
     return bool(found)
-
-
-def failure_in(body: dict[str, Any]) -> Any:
-    """What a body, or an event, says went wrong; something false where nothing did.
-
-    It stands under ``error``, or is the object itself (older servers of vLLM).
-
-    Example:
-        >>> failure_in({"object": "error", "code": 400})["code"], failure_in({"choices": []})
-        (400, None)
-    """
-    if body.get("object") in ("error", "Error"):
-        return body
-    failure = body.get("error")
-    if isinstance(failure, str) and failure:  # TGI's kind of it stands beside it
-        return {"message": failure, "error_type": body.get("error_type"), "code": body.get("code")}
-    return failure
-
-
-def bare_failure_in(body: dict[str, Any]) -> dict[str, Any]:
-    """What a body without an answer says of a failure beside anything else, as gateways and MiniMax do.
-
-    Example:
-        >>> bare_failure_in({"code": 429, "message": "slow down", "choices": None})
-        {'code': 429, 'message': 'slow down'}
-    """
-    inside = body.get("base_resp")
-    told = {**body, "message": inside.get("status_msg")} if isinstance(inside, dict) else body
-    return {name: told[name] for name in ("code", "status", "type", "message", "msg", "detail") if _is_said(told, name)}
-
-
-def _is_said(told: dict[str, Any], name: str) -> bool:
-    return isinstance(told.get(name), str | int)
-
-
-def reported(error: Any, model: str) -> ModelError | None:
-    """The error that a body or an event tells of, though the status of its response was success.
-
-    Proxies that have begun to answer when the model behind them fails say so by a status in the body (OpenRouter's
-    "Errors and Debugging"), others by a name or in words. It may have been charged.
-
-    Args:
-        error: what stands under ``error``.
-        model: the name that was sent.
-
-    Returns:
-        None where nothing in it tells what to do. One that refuses a key does not: it is that of the model behind, for
-        our own was taken.
-
-    Example:
-        >>> reported({"code": 429, "message": "slow down"}, "m")
-        RateLimited("the endpoint, in a body of status 200, refused a request to 'm' with status 429: slow down; ...")
-        >>> reported({"message": "upstream"}, "m")
-    """
-    refusal = refusals.read({"error": error})
-    said = refusal.said or "no reason given"
-    if (status := _status_in(error)) is not None:
-        about = f"the endpoint, in a body of status 200, refused a request to {model!r} with status {status}: {said}"
-    elif (status := _status_meant(refusal)) is not None:
-        about = f"{model!r} accepted a request and then failed: {said}{f' ({refusal.codes})' if refusal.codes else ''}"
-    else:
-        return None
-    found = _meant(status, refusal, None, about)
-    return None if isinstance(found, AuthenticationFailed) else mark(found, sent=True)
-
-
-def _status_in(error: Any) -> int | None:
-    given = error if isinstance(error, dict) else {}
-    for key in ("code", "status", "status_code", "http_code"):
-        if re.fullmatch("[45][0-9][0-9]", named := str(given.get(key))):
-            return int(named)
-    return None
-
-
-def _status_meant(refusal: Refusal) -> int | None:
-    low = refusal.all
-    if refusal.written is not None or _OVERFLOW.search(low):
-        return 400
-    if _NO_MONEY.search(low):
-        return 402
-    return next((status for name, status in _NAMED if name.search(refusal.codes)), None)
 
 
 def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from textgrad_engine.errors import ConnectionFailed, MalformedResponse
 from textgrad_engine.llm.content import refusal_in, text_in
-from textgrad_engine.llm.statuses import failure_in, reported
+from textgrad_engine.llm.reported import failure_in, reported
 
 _DONE = b"data: [DONE]"
 

@@ -12,11 +12,11 @@ from textgrad_engine.llm.check import surrogate_in
 from textgrad_engine.llm.content import refusal_in, text_in, thoughts_in
 from textgrad_engine.llm.dialects import Dialect
 from textgrad_engine.llm.inwords import words_for
+from textgrad_engine.llm.reported import bare_failure_in, failure_in, reported
 from textgrad_engine.llm.reported_usage import paid_for, usage_in, written
 from textgrad_engine.llm.request import GenerateConfig, Message, Request, unsendable
 from textgrad_engine.llm.response import Completion, FinishReason
 from textgrad_engine.llm.response_format import ResponseFormat
-from textgrad_engine.llm.statuses import bare_failure_in, failure_in, reported
 from textgrad_engine.llm.tool_images import moved_behind
 from textgrad_engine.llm.wire_tool_calls import calls_in, mended
 
