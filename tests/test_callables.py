@@ -61,11 +61,11 @@ def find_alike(ticket: Ticket) -> str:
 """
 
 
-def written(source: str = SOURCE) -> dict[str, Any]:
+def written() -> dict[str, Any]:
     """Code of a user's with annotations that are only for type checkers, as it is written in this version of Python."""
     flags = 0 if sys.version_info >= (3, 14) else __future__.annotations.compiler_flag
     names: dict[str, Any] = {"nn": nn, "Function": Function, "Variable": Variable, "__name__": "code_of_a_user"}
-    exec(compile(source, "<code of a user>", "exec", flags=flags, dont_inherit=True), names)
+    exec(compile(SOURCE, "<code of a user>", "exec", flags=flags, dont_inherit=True), names)
     return names
 
 

@@ -38,14 +38,14 @@ class Blocked:
         self._go_on.set()
 
 
-def held(label="the answer", waits_for=()):
+def held(label="the answer"):
     """A call that ends when its gate does."""
     gate = Future()
 
     async def work():
         return await asyncio.wrap_future(gate)
 
-    return gate, dispatch.submit(work, waits_for, label=label, where="program.py:3")
+    return gate, dispatch.submit(work, label=label, where="program.py:3")
 
 
 def failed(error, label="the answer"):

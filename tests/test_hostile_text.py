@@ -50,11 +50,6 @@ def critic(request: Request) -> Any:
     return request.messages[-1].text
 
 
-def closed(text: str, label: str) -> list[str]:
-    """What stands between each pair of the tags of a label, read as strictly as a parser would."""
-    return [match[2] for match in re.finditer(rf"<{label}-(\w{{8}})>\n(.*?)\n</{label}-\1>", text, re.DOTALL)]
-
-
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_hostile_ticket_is_sent_as_it_is(text: str) -> None:
     """The task model gets every character, and nothing of it is taken for a slot."""

@@ -34,9 +34,9 @@ def config(small: Callable[..., Path]) -> Callable[..., Config]:
     return make
 
 
-def said(config: Config, rows: list[dict[str, Any]] | None, metric: Any = None) -> str:
+def said(config: Config, rows: list[dict[str, Any]] | None) -> str:
     test = None if rows is None else Dataset(rows)
-    return foreseen(config, build.make_program(config), metric or build.make_metric(config), test)
+    return foreseen(config, build.make_program(config), build.make_metric(config), test)
 
 
 def test_it_says_what_the_test_examples_can_show(config: Callable[..., Config]) -> None:

@@ -24,10 +24,10 @@ WANTED = GenerateConfig(
 )
 
 
-def answered(text, finish_reason="stop", status=200, **message):
+def answered(text, finish_reason="stop", **message):
     choice = {"index": 0, "message": {"role": "assistant", "content": text, **message}, "finish_reason": finish_reason}
     usage = {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8}
-    return Fault(status, body={"model": "m", "choices": [choice], "usage": usage})
+    return Fault(200, body={"model": "m", "choices": [choice], "usage": usage})
 
 
 BROKEN = {
@@ -83,10 +83,10 @@ def test_an_unfinished_answer_is_not_asked_for_again_and_counts(bench, fault, ki
     assert (m.total.output_tokens, b.spent.total_tokens, error.usage.output_tokens) == (3, 8, 3)
 
 
-def of_the_model_behind(code, where="choice", status=200):
+def of_the_model_behind(code, where="choice"):
     error = {"error": {"code": code, "message": "of the model behind"}}
     choice = {"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": "error", **error}
-    return Fault(status, body=error if where == "body" else {"model": "m", "choices": [choice]})
+    return Fault(200, body=error if where == "body" else {"model": "m", "choices": [choice]})
 
 
 @pytest.mark.parametrize("where", ["body", "choice"])

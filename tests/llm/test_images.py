@@ -9,8 +9,8 @@ from textgrad_engine.llm import Message, Request, images, tokens
 from textgrad_engine.testing import png
 
 
-def part(content: bytes | str, detail: str | None = None, kind: str = "image/png") -> dict[str, object]:
-    url = content if isinstance(content, str) else f"data:{kind};base64,{base64.b64encode(content).decode()}"
+def part(content: bytes | str, detail: str | None = None) -> dict[str, object]:
+    url = content if isinstance(content, str) else f"data:image/png;base64,{base64.b64encode(content).decode()}"
     return {"type": "image_url", "image_url": {"url": url} if detail is None else {"url": url, "detail": detail}}
 
 

@@ -33,8 +33,8 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textgrad_engine.llm.playback._PATIENCE", 0.1)
 
 
-def playback(*answers: Answer, phase: int = 1) -> Playback:
-    return Playback(answers, phase=lambda: phase, refused=lambda what: RunError(f"gone: {what}"))
+def playback(*answers: Answer) -> Playback:
+    return Playback(answers, phase=lambda: 1, refused=lambda what: RunError(f"gone: {what}"))
 
 
 async def said(player: Playback, request: Any) -> str:

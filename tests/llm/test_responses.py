@@ -76,9 +76,9 @@ def sent(route, number=-1):
     return json.loads(route.calls[number].request.content)
 
 
-def refused(request, config=None):
+def refused(request):
     with pytest.raises(errors.RequestRefused) as caught:
-        arguments(request, config or request.config, Dialect(name="m"))
+        arguments(request, request.config, Dialect(name="m"))
     assert not was_sent(caught.value)
     return str(caught.value)
 

@@ -51,10 +51,10 @@ class Sleeps:
         return self.now
 
 
-def retrying(answers, policy=None, seed=0):
+def retrying(answers, policy=None):
     sleeps = Sleeps()
     model = ScriptedModel(answers)
-    return Retry(model, policy, clock=sleeps.clock, sleep=sleeps, rng=random.Random(seed)), model, sleeps
+    return Retry(model, policy, clock=sleeps.clock, sleep=sleeps, rng=random.Random(0)), model, sleeps
 
 
 @pytest.mark.parametrize(

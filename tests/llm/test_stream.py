@@ -20,8 +20,8 @@ def read(*lines):
     return body, pieces
 
 
-def chunk(reason=None, index=0, **delta):
-    return "data: " + json.dumps({"choices": [{"index": index, "delta": delta, "finish_reason": reason}]})
+def chunk(reason=None, **delta):
+    return "data: " + json.dumps({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
 
 
 @pytest.mark.parametrize("lines", [[], [": keep-alive"], [chunk(content="half")], ["event: message", ""]])

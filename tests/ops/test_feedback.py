@@ -33,8 +33,8 @@ def answering(request: Request) -> Any:
     return "wrong: " + request.messages[-1].text
 
 
-def asked(model: FunctionModel, purpose: str = "backward") -> list[Request]:
-    return [request for request in model.requests if request.purpose == purpose]
+def asked(model: FunctionModel) -> list[Request]:
+    return [request for request in model.requests if request.purpose == "backward"]
 
 
 def user_of(request: Request) -> str:

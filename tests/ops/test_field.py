@@ -10,8 +10,8 @@ from textgrad_engine.errors import MalformedResponse
 from textgrad_engine.testing import FunctionModel, ScriptedModel
 
 
-def answer(text: object, role: str = "answer") -> tg.Variable:
-    return tg.Variable(text, role=role, requires_grad=True)
+def answer(text: object) -> tg.Variable:
+    return tg.Variable(text, role="answer", requires_grad=True)
 
 
 @pytest.mark.parametrize(

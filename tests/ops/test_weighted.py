@@ -22,10 +22,10 @@ LABEL = "Of the score, label counts for 75%:\n"
 BOTH = "Of the score, label counts for 75%, why for 25%:\n"
 
 
-def two(weights: Any = (3, 1)) -> nn.Weighted:
+def two() -> nn.Weighted:
     """Of a label that is compared, and a reason that a judge never finds good."""
     losses = {"label": nn.OnField(nn.ExactMatch(), "label"), "why": nn.OnField(nn.Judge("Is it a reason?"), "why")}
-    return nn.Weighted(losses, dict(zip(losses, weights)))
+    return nn.Weighted(losses, {"label": 3, "why": 1})
 
 
 class Asked:

@@ -30,11 +30,11 @@ def answer(request: Request) -> str:
     return word.upper() if request.messages[0].text.count("Right answer:") >= 2 or word == "fox" else word
 
 
-def run(train: Any = TRAIN, val: Any = VAL, system: str = "Repeat.", **settings: Any) -> Any:
-    program = nn.ChatCompletion("{word}", system=nn.Parameter(system, role="system prompt"))
+def run(train: Any = TRAIN, **settings: Any) -> Any:
+    program = nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"))
     optimizer = optim.BootstrapDemos(program.parameters(), **{"sets": 2, "labelled": 3, "seed": 1, **settings})
     optimizer.to_the_end = True
-    objective = Objective(program, nn.ExactMatch(), train, val)
+    objective = Objective(program, nn.ExactMatch(), train, VAL)
     model = FunctionModel(answer)
     decided = []
     with use_models(forward=model):

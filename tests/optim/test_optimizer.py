@@ -23,9 +23,9 @@ def parameter(text: str = "text", role: str = "prompt") -> Variable:
     return Variable(text, role=role, requires_grad=True)
 
 
-def adds(line: str = "more") -> FunctionModel:
+def adds() -> FunctionModel:
     """An optimizer model that adds one line at the end of the first."""
-    edit = {"op": "add", "line": 1, "text": line, "reason": "asked", "feedback": [1]}
+    edit = {"op": "add", "line": 1, "text": "more", "reason": "asked", "feedback": [1]}
     return FunctionModel(lambda request: {"edits": [edit]})
 
 
@@ -464,9 +464,9 @@ def test_astep_works_inside_a_running_loop() -> None:
     assert prompt.data == "text\nmore"
 
 
-def trained(momentum: int = 1) -> tuple[Variable, TGD]:
+def trained() -> tuple[Variable, TGD]:
     prompt = parameter()
-    optimizer = TGD([prompt], model=adds(), momentum=momentum)
+    optimizer = TGD([prompt], model=adds(), momentum=1)
     (prompt + "").backward("more, please")
     optimizer.step()
     optimizer.record_outcome("kept: 0.1 -> 0.2")

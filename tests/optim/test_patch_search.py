@@ -831,7 +831,7 @@ def test_refused_edits_are_not_tried_together_without_end(lanes: int) -> None:
     assert here.search.board.vain == 2
 
 
-def tidied(tidy: Callable[[Asked], Edits], right: Any = is_right) -> tuple[World, list[Decision]]:
+def tidied(tidy: Callable[[Asked], Edits]) -> tuple[World, list[Decision]]:
     """Four lanes whose patches are put together, and what the proposer makes of it when it is asked to tidy."""
 
     def propose(asked: Asked) -> Edits:
@@ -840,7 +840,7 @@ def tidied(tidy: Callable[[Asked], Edits], right: Any = is_right) -> tuple[World
         letters = [letter for letter in asked.letters if f"Shout {letter}." not in asked.lines]
         return [edit("add", 1, text) for x in letters for text in (f"Shout {x}.", f"Be loud, says {x}.")]
 
-    here = World("a1 b1 c1 d1", "a8 b8 c8 d8", propose, right, lanes=4, batch_size=1)
+    here = World("a1 b1 c1 d1", "a8 b8 c8 d8", propose, is_right, lanes=4, batch_size=1)
     return here, here.steps()
 
 

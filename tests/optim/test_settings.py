@@ -44,8 +44,8 @@ WRONG: list[tuple[str, Any, Any, str]] = [
 ]
 
 
-def prompt(role: str = "prompt") -> Variable:
-    return Variable("Sort.", role=role, requires_grad=True)
+def prompt() -> Variable:
+    return Variable("Sort.", role="prompt", requires_grad=True)
 
 
 @every_optimizer

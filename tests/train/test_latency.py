@@ -49,8 +49,8 @@ def answer(request: Request) -> Any:
     return Completion(text=said, latency=seconds_of(request))
 
 
-def program_of(model: Any = None, seed: str = "Repeat.") -> nn.Module:
-    return nn.ChatCompletion("{word}", system=nn.Parameter(seed, role="system prompt"), model=model)
+def program_of(model: Any = None) -> nn.Module:
+    return nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"), model=model)
 
 
 OPTIMIZERS: dict[str, Callable[[Any], Optimizer]] = {

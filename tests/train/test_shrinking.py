@@ -27,8 +27,8 @@ def answer(request: Request) -> Any:
     return text.upper() if "Shout" in system and int(text[1:]) % 2 else text
 
 
-def rows(count: int = 48) -> list[dict[str, Any]]:
-    right = {f"w{n}": "(w40)" if n == 40 else f"W{n}" if n % 2 else f"w{n}" for n in range(count)}
+def rows() -> list[dict[str, Any]]:
+    right = {f"w{n}": "(w40)" if n == 40 else f"W{n}" if n % 2 else f"w{n}" for n in range(48)}
     return [{"id": word, "word": word, "target": target} for word, target in right.items()]
 
 

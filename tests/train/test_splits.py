@@ -61,9 +61,9 @@ def test_a_program_without_inputs_of_its_own_has_nothing_to_compare() -> None:
     assert warn_of_overlaps(lambda: "always this", [{"a": 1}], [{"a": 1}], [{"a": 1}]) == ()
 
 
-def asked(times: int, questions: int = 24) -> list[dict[str, Any]]:
+def asked(times: int) -> list[dict[str, Any]]:
     """Each question so many times, the first ones first."""
-    return [{"word": f"number {n}", "target": "yes"} for _ in range(times) for n in range(questions)]
+    return [{"word": f"number {n}", "target": "yes"} for _ in range(times) for n in range(24)]
 
 
 def test_equal_examples_of_a_set_are_named_and_count_as_one() -> None:

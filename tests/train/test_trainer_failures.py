@@ -332,10 +332,10 @@ def test_a_parameter_that_is_no_text_is_refused(world: Any, rows: Any, kind: Any
 # what goes wrong on the way
 
 
-def failing_on(*bad: str, purpose: str = "forward", error: type[Exception] = ContentFiltered) -> Any:
+def failing_on(*bad: str) -> Any:
     def before(request: Request) -> None:
-        if request.purpose == purpose and request.messages[-1].text in bad:
-            raise error(f"no answer to {request.messages[-1].text}")
+        if request.purpose == "forward" and request.messages[-1].text in bad:
+            raise ContentFiltered(f"no answer to {request.messages[-1].text}")
 
     return before
 

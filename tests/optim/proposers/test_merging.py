@@ -23,14 +23,14 @@ def grown(step: int, *edits: Edit) -> Held:
     return apply_patch(BASE, [None] * 3, edits, [Evidence(f"asked in {step}", (f"t{step}",))], step)
 
 
-def brief_of(ours: Held, theirs: Held, step: int = 9) -> Brief:
+def brief_of(ours: Held, theirs: Held) -> Brief:
     return Brief(
         role="prompt",
         text=ours[0],
         origins=tuple(ours[1]),
         others=((theirs[0], 0.5),),
         other_origins=(tuple(theirs[1]),),
-        step=step,
+        step=9,
         contracts=contracts_for([], 60),
     )
 
@@ -99,8 +99,8 @@ def entry(op: str, line: int, text: str) -> dict[str, Any]:
     return {"op": op, "line": line, "text": text, "reason": "B has it", "feedback": []}
 
 
-def crossed(model: ScriptedModel | TicketsModel, ours: Held = OURS, theirs: Held = THEIRS, **more: Any) -> Proposal:
-    return asyncio.run(propose(Crossover(**more), brief_of(ours, theirs), model))
+def crossed(model: ScriptedModel | TicketsModel, theirs: Held = THEIRS, **more: Any) -> Proposal:
+    return asyncio.run(propose(Crossover(**more), brief_of(OURS, theirs), model))
 
 
 def test_a_crossover_shows_both_and_marks_what_is_lacking() -> None:
