@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
 import random
 import re
@@ -15,7 +17,8 @@ from typing import Any
 import pytest
 
 from textgrad_engine.cli.comparing import Result, beside_the_first
-from textgrad_engine.errors import RunError
+from textgrad_engine.errors import BadRequest, RunError
+from textgrad_engine.llm import Completion, Request, Wrapper
 from textgrad_engine.llm.money import money
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.testing import LoopbackServer
@@ -743,3 +746,64 @@ def test_empty_clusters_are_told_of_once(
     assert told.exit_code == 0, told.stderr
     [said] = [each.getMessage() for each in caplog.records if "is empty in 3 rows" in each.getMessage()]
     assert ("--clusters" if by_option else "[data] clusters") in said
+
+
+# several at once
+
+
+class Noting(Wrapper):
+    """The simulated model; what it is asked for in which prompt, and a wait for as many prompts as are wanted."""
+
+    def __init__(self, prompts: int = 1) -> None:
+        super().__init__(TicketsModel(seed=0))
+        self.prompts, self.asked = prompts, list[str]()
+        self.all_there = asyncio.Event()
+
+    async def complete(self, request: Request) -> Completion:
+        self.asked.append(request.messages[0].text)
+        if len(set(self.asked)) >= self.prompts:
+            self.all_there.set()
+        async with asyncio.timeout(60):
+            await self.all_there.wait()
+        return await self.inner.complete(request)
+
+
+def test_all_of_them_go_on_at_once_with_the_same_scores(cli: Any, task: Path) -> None:
+    """Three prompts take the time of one; with a limit they go one by one, so that the first ones are whole."""
+    found = {}
+    for how, limit, together in (("at once", [], 3), ("one by one", ["--budget-calls", "120"], 1)):
+        model = Noting(together)
+        with LoopbackServer(model) as server:
+            options = [task, "--prompt", "gifts.txt", "--prompt", "other.txt", "--model", "m", "--no-cache", *limit]
+            found[how] = document(cli, *options, "--base-url", server.base_url)
+        changes = sum(a != b for a, b in itertools.pairwise(model.asked))
+        assert changes == 2 if limit else changes >= 2
+    assert [arm["scores"] for arm in found["at once"]["arms"]] == [arm["scores"] for arm in found["one by one"]["arms"]]
+    for arm, other in zip(found["at once"]["arms"], found["one by one"]["arms"]):
+        assert arm["comparison"] == other["comparison"]
+        assert arm["usage"] == other["usage"]
+
+
+def test_where_one_of_them_fails_the_others_go_on(cli: Any, task: Path) -> None:
+    """And nothing is told beside a first one that failed."""
+
+    class Gone(Noting):
+        async def complete(self, request: Request) -> Completion:
+            if self.of in request.messages[0].text:
+                raise BadRequest("no such prompt here")
+            return await super().complete(request)
+
+        of = "gift cards"
+
+    options = [task, "--prompt", "gifts.txt", "--prompt", "other.txt", "--model", "m", "--no-cache", "--json"]
+    with LoopbackServer(Gone()) as server:
+        done = cli("compare", *options, "--base-url", server.base_url)
+        assert done.exit_code == 1
+        found = json.loads(done.stdout)
+        scored = [arm["evaluation"] and arm["evaluation"]["examples"] for arm in found["arms"]]
+        assert (scored[0], scored[2]) == (40, 40)
+        assert not scored[1]
+    first = Gone()
+    first.of = "You sort the support mail"
+    with LoopbackServer(first) as server:
+        assert cli("compare", *options, "--base-url", server.base_url).exit_code == 1

@@ -120,6 +120,9 @@ def compare(
     an example and the cost of 1,000 examples. Metric and seed are those of the config. Its [budget] is for train, and
     does not hold here: use the options, which limit all of them together.
 
+    All of them are run at once. They are run one by one if the first is a run folder, if there is a budget (so that the
+    first ones are whole when it is spent), or if a config names code of your own, which may not be made for threads.
+
     Answers are kept on disk (the cache). So the same command goes on after it was interrupted or ran out of budget, and
     with one more --prompt it asks for that prompt alone. With --no-cache everything is asked anew. For a run, each use
     of its test split is counted, and `eval` reports it.

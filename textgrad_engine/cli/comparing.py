@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from textgrad_engine.cli import run_data
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.evaluating import Asked, Done, Task, carried_out, checked, is_judged
 from textgrad_engine.cli.evaluation_words import shared
+from textgrad_engine.cli.progress import score_bar_for
 from textgrad_engine.cli.prompt_files import trained_texts
 from textgrad_engine.cli.settings import Budget
 from textgrad_engine.cli.subject import Subject, prompt_of_config, prompt_of_run, with_files
@@ -21,10 +23,12 @@ from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Cache, budget
 from textgrad_engine.report.earlier import in_files, measured
 from textgrad_engine.report.pairing import only
+from textgrad_engine.report.scoring import OnScore
 from textgrad_engine.report.words import plural
 from textgrad_engine.store import Run, append_evaluation, done_with, is_folds, keep_for_missing, read_run
 from textgrad_engine.train import Comparison, Evaluation
 from textgrad_engine.train.comparison import compared
+from textgrad_engine.train.interrupt import at_once
 
 
 @dataclass(frozen=True)
@@ -213,7 +217,10 @@ def _of_config(subject: Subject, given: str) -> Subject:
 
 
 def results(arms: Sequence[Arm], limits: Budget, *, cache: Cache | None, quiet: bool) -> Iterator[Result | Failure]:
-    """Evaluate the arms one by one, within limits that they share; ends behind the one that was ended early.
+    """Evaluate the arms, within limits that they share; one by one, it ends behind the one that was ended early.
+
+    They go on at once where no limit could end some that began first, nothing is kept in a run folder, which one at a
+    time writes, and no code of the user's own is run, which may not be made for several threads.
 
     An error ends the arm alone, as another model may be at another endpoint; that of the first arm ends all, as nothing
     can stand beside it then.
@@ -224,27 +231,49 @@ def results(arms: Sequence[Arm], limits: Budget, *, cache: Cache | None, quiet: 
         cache: where answers are kept for others, too, and looked for first, if anywhere.
         quiet: show nothing.
     """
+    limited = any(limit is not None for limit in (limits.dollars, limits.calls, limits.tokens))
     with budget(dollars=limits.dollars, calls=limits.calls, tokens=limits.tokens):
+        if not (limited or any(arm.task.keeps or arm.task.config.own_code() for arm in arms)):
+            with score_bar_for(sum(len(arm.task.dataset) * arm.task.repeats for arm in arms), quiet) as on_score:
+                works = [functools.partial(_result, arm, cache, quiet, on_score) for arm in arms]
+                yield from at_once(works, len(works))
+            return
         for arm in arms:
-            config = arm.task.config.model_copy(update={"budget": Budget()})
-            subject = arm.task.subject
-            if subject.run is not None and arm.number > 1:  # the one before was a look at its test split, too
-                subject = replace(subject, run=read_run(subject.run.path))
-            go_home(config.folder)
-            try:
-                done = carried_out(replace(arm.task, config=config, subject=subject), cache=cache, quiet=quiet)
-            except Exception as error:
-                if arm.number == 1:
-                    raise
-                yield Failure(arm, error)
-                continue
-            if arm.task.keeps:
-                append_evaluation(subject.path, {**run_data.ended(done.entry), **measured(done.evaluation)})
-                if done.kept is not None and done.ended is None:
-                    (keep_for_missing if done.lacking else done_with)(done.kept)
-            yield Result(arm, done)
-            if done.ended is not None:
+            go_home(arm.task.config.folder)
+            found = _result(arm, cache, quiet)
+            yield found
+            if isinstance(found, Result) and found.done.ended is not None:
                 return
+
+
+def _result(arm: Arm, cache: Cache | None, quiet: bool, on_score: OnScore | None = None) -> Result | Failure:
+    """What comes of an arm; as for `results`.
+
+    Args:
+        arm: what was checked.
+        cache: where answers are kept.
+        quiet: show nothing.
+        on_score: what shows the progress of all arms; None for a bar of this one's.
+
+    Raises:
+        Exception: what ended the first arm.
+    """
+    config = arm.task.config.model_copy(update={"budget": Budget()})
+    subject = arm.task.subject
+    if subject.run is not None and arm.number > 1:  # the one before was a look at its test split, too
+        subject = replace(subject, run=read_run(subject.run.path))
+    task = replace(arm.task, config=config, subject=subject)
+    try:
+        done = carried_out(task, cache=cache, quiet=quiet, on_score=on_score)
+    except Exception as error:
+        if arm.number == 1:
+            raise
+        return Failure(arm, error)
+    if arm.task.keeps:
+        append_evaluation(subject.path, {**run_data.ended(done.entry), **measured(done.evaluation)})
+        if done.kept is not None and done.ended is None:
+            (keep_for_missing if done.lacking else done_with)(done.kept)
+    return Result(arm, done)
 
 
 def beside_the_first(found: Sequence[Result]) -> list[Result]:
