@@ -111,7 +111,10 @@ def as_document(arms: Sequence[Arm], found: Sequence[Result], failed: Sequence[F
 
 def name_of(arm: Arm, arms: Sequence[Arm]) -> str:
     """What an arm is called: its prompt, and its model where there are several."""
-    prompt = f"the prompt of {arm.config}" if arm.config else called(arm.task.subject)
+    config = arm.config
+    if arm.task.subject.prompt == "config" and any(each.config for each in arms):
+        config = config or str(arm.task.subject.path)
+    prompt = f"the prompt of {config}" if config else called(arm.task.subject)
     return prompt if len({each.model for each in arms}) == 1 else f"{prompt} with {arm.model}"
 
 
