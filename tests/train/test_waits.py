@@ -111,6 +111,18 @@ def test_what_is_known_of_a_method_is_that_of_its_object(clock: Clock) -> None:
     assert looked_at(other.forward) == [False] * 4 + [True] * 4
 
 
+def test_a_single_example_changes_nothing_of_what_is_known(clock: Clock) -> None:
+    """It is run in this thread, whatever that has waited for before; the note on connections goes by what is known."""
+
+    def work(number: int) -> None:
+        clock.wait(0.2)
+
+    looked_at(work)
+    nn.ChatCompletion("Say x.", model=FunctionModel(lambda request: "x"))().data  # noqa: B018  it is waited for
+    assert looked_at(work, items=1) == [False]
+    assert Look(work).elsewhere
+
+
 def test_one_at_a_time_is_in_this_thread(clock: Clock) -> None:
     """As what a program shares may be for one thread alone."""
 
