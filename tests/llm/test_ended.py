@@ -15,6 +15,7 @@ from textgrad_engine.errors import AuthenticationFailed, BudgetExceeded
 from textgrad_engine.llm import CallableModel, Completion, Request, Usage, Wrapper, resolve
 from textgrad_engine.testing import FunctionModel
 from textgrad_engine.train import Objective, evaluate
+from textgrad_engine.train.evaluator import attempt
 
 from .asking import asked
 
@@ -187,3 +188,27 @@ def test_a_tool_that_is_refused_costs_its_own_example_where_candidates_are_run_t
     with llm.observe(lambda record: asked_for.append(record.model)):
         assert objective.matrix(texts, range(4)) == [[1.0] * 4] * 2
     assert len(asked_for) <= 6
+
+
+def test_what_a_program_is_refused_is_not_scored_where_a_tool_evaluates_it() -> None:
+    """The tool is an operation's; what the program in it awaits is not."""
+    model, found = echo(), []
+
+    class Direct(nn.Module):
+        def forward(self, word: str) -> str:
+            return asyncio.run(asked(model, word))
+
+    def measure(word: str) -> str:
+        """Measure it."""
+        with tg.budget(tokens=10_000):
+            found.append(attempt(Direct(), ROWS, nn.ExactMatch()).ended)
+        return "done"
+
+    def answer(request: Request) -> str | Completion:
+        if request.messages[-1].role == "tool":
+            return "done"
+        function = {"name": "measure", "arguments": json.dumps({"word": "1"})}
+        return Completion(text="", finish_reason="tool_calls", tool_calls=({"id": "1", "function": function},))
+
+    assert nn.ChatCompletion("Measure.", model=FunctionModel(answer), tools=[measure])().data == "done"
+    assert [type(each) for each in found] == [BudgetExceeded]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
-from contextlib import AbstractContextManager
+import contextlib
+from collections.abc import Awaitable, Iterator, Sequence
 from typing import TypeVar
 
 from textgrad_engine.dispatch.endings import MET, Ending, Met, meeting
@@ -15,10 +15,12 @@ from textgrad_engine.scoped import setting
 T = TypeVar("T")
 
 
-def meeting_endings() -> AbstractContextManager[Met]:
+@contextlib.contextmanager
+def meeting_endings() -> Iterator[Met]:
     """Inside the block the budgets and switches around it are noted where its code meets that they are spent or set.
 
-    One that code in it has made for calls of its own is its own matter.
+    One that code in it has made for calls of its own is its own matter. The code is a user's, also where a tool of an
+    operation runs it.
     """
     budgets, stops = budgets_around(), stops_around()
 
@@ -27,7 +29,8 @@ def meeting_endings() -> AbstractContextManager[Met]:
             return any(each.stopped(error) for each in stops)
         return any(each.refused(error) for each in budgets)
 
-    return meeting(ends)
+    with setting(BY_OPERATION, False), meeting(ends) as met:
+        yield met
 
 
 async def unless_ended(work: Awaitable[T]) -> T:
