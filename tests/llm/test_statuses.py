@@ -1,4 +1,5 @@
 import json
+import time
 from email.utils import formatdate
 
 import pytest
@@ -36,6 +37,25 @@ from textgrad_engine.llm.statuses import error_of, retry_after
 def test_retry_after_is_read_in_all_its_forms(headers, seconds):
     """Seconds, milliseconds, a date; rubbish is no wait at all."""
     assert retry_after(headers, now=lambda: 1000.0) == seconds
+
+
+@pytest.fixture
+def in_tokyo(monkeypatch):
+    """Where the local time is nine hours ahead of that of HTTP."""
+    if not hasattr(time, "tzset"):
+        pytest.skip("the zone is the system's there")
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize("zone", ["GMT", "-0000", ""])
+def test_a_date_of_http_is_in_utc(in_tokyo, zone):
+    """Also one that does not say so; as local time it would be hours off, and an OSError on Windows before 1970."""
+    headers = {"retry-after": f"Thu, 01 Jan 1970 00:16:45 {zone}".rstrip()}
+    assert retry_after(headers, now=lambda: 1000.0) == 5.0
 
 
 @pytest.mark.parametrize(

@@ -313,7 +313,8 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time
             seconds = float(value) / unit
         except ValueError:
             try:
-                seconds = parsedate_to_datetime(value).timestamp() - now()
+                moment = parsedate_to_datetime(value)
+                seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - now()
             except (ValueError, OverflowError):  # the latter for a year of many digits
                 continue
         if seconds == seconds and seconds != float("inf"):  # "nan" and "inf" are numbers for float()
