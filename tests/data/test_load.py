@@ -66,18 +66,17 @@ def test_a_missing_file_suggests_a_near_name(put: Put, tmp_path: Path) -> None:
         load(tmp_path / "zzz.csv")
 
 
+@pytest.mark.parametrize(("number", "of_windows"), [(errno.EINVAL, 123), (errno.EBADF, 6)])
 def test_a_name_that_no_file_of_windows_can_have_is_that_of_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, of_windows: int
 ) -> None:
-    """Such as of a path with a tab, which was a backslash before a t; the system has words of its own for it."""
+    """Such as of a path with a tab, which was a backslash before a t, or of a console; the system has its own words."""
     real = Path.stat
 
     def stat(path: Path, **how: bool) -> os.stat_result:
         if "\t" in path.name:
-            error = OSError(
-                errno.EINVAL, "The filename, directory name, or volume label syntax is incorrect", str(path)
-            )
-            error.winerror = 123  # type: ignore[attr-defined]
+            error = OSError(number, "The filename or directory name syntax is incorrect", str(path))
+            error.winerror = of_windows  # type: ignore[attr-defined]
             raise error
         return real(path, **how)
 

@@ -16,8 +16,8 @@ _SPLITS = frozenset({"dev", "test", "train", "training", "val", "valid", "valida
 """Names that are near each other and never one meant for the other: who lacks a test set is not to test on training."""
 
 
-_NOTHING = (errno.ENOENT, errno.ENOTDIR, errno.EINVAL)
-"""What the system says where nothing is; the last is of names that no file of Windows can have."""
+_NOTHING = (errno.ENOENT, errno.ENOTDIR, errno.EINVAL, errno.EBADF)
+"""What the system says where nothing is; the last two are of names that no file of Windows can have, or a console."""
 
 
 def check_reach(path: Path) -> None:
