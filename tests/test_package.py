@@ -83,6 +83,10 @@ def test_a_name_that_is_two_things_elsewhere_is_told_by_where_it_was_looked_for(
         tg.nn.functional  # noqa: B018
     with pytest.raises(AttributeError, match=r"'functional'; it is textgrad_engine\.func\b"):
         tg.autograd.functional  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'utils'; it is data"):
+        tg.utils.data  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'textgrad_engine\.nn' has no attribute 'utils'$"):
+        tg.nn.utils  # noqa: B018
 
 
 PARTS = ["autograd", "data", "func", "llm", "nn", "ops", "optim", "store", "testing", "train"]

@@ -108,10 +108,10 @@ ELSEWHERE = {
 }
 """What other libraries call it, or have at the top where two of ours have the name; docs/porting.md has more."""
 
-_IN_ONE_PART = {"autograd.functional": "func"}
+_ROOT = __name__.partition(".")[0]
+_IN_ONE_PART = {"autograd.functional": "func", f"{_ROOT}.utils": "data"}
 """What is called otherwise here where it was looked for in this part of another library."""
 
-_ROOT = __name__.partition(".")[0]
 _PARTS = ("nn", "optim", "data", "func", "ops", "llm", "autograd", "train", "testing", "store")
 """Where a name may be that is not where it was looked for, and the order in which that is looked up."""
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -623,3 +624,23 @@ def test_a_class_of_callbacks_is_to_be_made_one() -> None:
 
     with pytest.raises(TypeError, match=r"is the class Quiet, .*; give an instance of it: Quiet\(\.\.\.\)$"):
         Trainer(callbacks=[Quiet])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("validate", r"; tg\.evaluate\(program, dataset, loss\) scores a program"),
+        ("test", r"; tg\.evaluate\("),
+        ("predict", r"; call the program in a plain loop"),
+        ("save_checkpoint", r"; Trainer\(run_dir=\.\.\.\) keeps all of a run"),
+        ("train", r"; here it is fit\(program, loss, optimizer, train, val, test\)"),
+        ("no_such", "$"),
+    ],
+)
+def test_a_method_of_another_trainer_is_told_by_what_there_is_here(name: str, says: str) -> None:
+    """Lightning's and transformers' are what a script calls behind `fit`."""
+    trainer = Trainer(max_epochs=2)
+    with pytest.raises(AttributeError, match=rf"^'Trainer' object has no attribute '{name}'{says}"):
+        getattr(trainer, name)
+    assert not hasattr(trainer, name)
+    assert repr(copy.deepcopy(trainer)) == "Trainer(max_epochs=2)"

@@ -7,7 +7,7 @@ import logging
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.callables import signature_of
@@ -28,6 +28,7 @@ from textgrad_engine.train.events import Callback
 from textgrad_engine.train.folders import run_folder
 from textgrad_engine.train.guards import Guards
 from textgrad_engine.train.interrupt import finishing_on_interrupt, interruptible
+from textgrad_engine.train.other_libraries import ELSEWHERE
 from textgrad_engine.train.result import TrainResult
 from textgrad_engine.train.search import SearchRun
 from textgrad_engine.train.step import StepRun
@@ -160,6 +161,11 @@ class Trainer:
             raise ValueError("resume=True takes up the run in a run folder; name it with run_dir=...")
         self.run_dir = None if run_dir is None else expanded(run_dir)
         self.resume = resume
+
+    if not TYPE_CHECKING:  # for type checkers there are no other attributes
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{ELSEWHERE.get(name, '')}")
 
     def __repr__(self) -> str:
         usual = {name: setting.default for name, setting in signature_of(Trainer).parameters.items()}
