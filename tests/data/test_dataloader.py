@@ -212,3 +212,13 @@ def test_a_stream_is_refused_with_the_repair() -> None:
     """It has no length, and its examples come once; found when the loader is made, not in the middle of a loop."""
     with pytest.raises(TypeError, match=r"got generator; of a stream take a part: list\(itertools.islice"):
         DataLoader((word for word in "abc"), batch_size=2)  # type: ignore[arg-type]
+
+
+def test_a_notebook_shows_what_a_loader_gives() -> None:
+    """Not the address of an object."""
+    loader = DataLoader(list("abcde"), batch_size=2, shuffle=True, drop_last=True, seed=3)
+    assert repr(loader) == (
+        "DataLoader(5 examples, batch_size=2, drop_last=True, sampler=RandomSampler(5 positions, seed=3), epoch=0)"
+    )
+    assert "DataLoader(3 examples, batch_size=1, sampler=[2, 0], " in repr(DataLoader(list("abc"), sampler=[2, 0]))
+    assert len(repr(DataLoader(list("abc") * 999, sampler=[0] * 999))) < 200

@@ -124,3 +124,23 @@ def test_a_sampler_of_the_users_needs_two_methods() -> None:
     sampler.load_state_dict(sampler.state_dict())
     sampler.set_epoch(4)
     assert (list(sampler), sampler.epoch) == ([2, 1, 0], 4)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "shown"),
+    [
+        (SequentialSampler("abc"), "SequentialSampler(3 positions)"),
+        (RandomSampler("abc", seed=1), "RandomSampler(3 positions, seed=1)"),
+        (
+            RandomSampler("abc", replacement=True, num_samples=9, seed=1),
+            "RandomSampler(9 positions, replacement=True, ",
+        ),
+        (WeightedRandomSampler([1, 2], 5, seed=1), "WeightedRandomSampler(5 positions, seed=1)"),
+        (WeightedRandomSampler([1, 2], 2, replacement=False, seed=1), "(2 positions, replacement=False, seed=1)"),
+    ],
+)
+def test_a_notebook_shows_how_many_positions_and_the_seed(sampler: Sampler, shown: str) -> None:
+    """Also of a seed that was drawn: who saw a good order can ask for it again."""
+    assert shown in repr(sampler)
+    drawn = RandomSampler("abc")
+    assert repr(drawn) == f"RandomSampler(3 positions, seed={drawn.seed})"

@@ -162,3 +162,11 @@ def test_a_schedule_that_does_not_make_its_base_class_says_so() -> None:
 
     with pytest.raises(AttributeError, match=r"^Bare\.__init__ did not call super\(\)\.__init__\(optimizer\)$"):
         Bare(TGD([prompt()])).attach()
+
+
+def test_a_notebook_shows_where_a_schedule_stands() -> None:
+    """Not the address of an object."""
+    schedule = StepEdits(TGD([prompt()]), 8, every=2)
+    for _ in range(3):
+        schedule.step()
+    assert repr(schedule) == "StepEdits(count=3, max_edits=[4])"

@@ -94,6 +94,14 @@ class DataLoader(Generic[T]):
         n = len(self._count)
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
+    def __repr__(self) -> str:
+        drop_last = "drop_last=True, " if self.drop_last else ""
+        sampler = repr(self.sampler)
+        return (
+            f"DataLoader({len(self.dataset)} examples, batch_size={self.batch_size}, {drop_last}"
+            f"sampler={sampler if len(sampler) <= 80 else f'{sampler[:79]}…'}, epoch={self._epoch})"
+        )
+
     def __iter__(self) -> Iterator[list[T]]:
         return (examples for _, examples in self.index_batches())
 

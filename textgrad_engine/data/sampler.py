@@ -9,7 +9,7 @@ import operator
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence, Sized
-from typing import Any
+from typing import Any, ClassVar
 
 from textgrad_engine.checks import check
 from textgrad_engine.keywords import names_told
@@ -82,9 +82,16 @@ class SequentialSampler(Sampler):
     def __len__(self) -> int:
         return len(self.data_source)
 
+    def __repr__(self) -> str:
+        return f"SequentialSampler({len(self)} positions)"
+
 
 class _Seeded(Sampler):
     """A sampler with a seed of its own; the global `random` is neither read nor changed."""
+
+    replacement: bool
+    _usual: ClassVar[bool]
+    """What `replacement` is where nobody says so."""
 
     def __init__(self, seed: int | None) -> None:
         if seed is not None and not is_whole(seed):
@@ -97,6 +104,10 @@ class _Seeded(Sampler):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict(state)
         self.seed = int(state["seed"])
+
+    def __repr__(self) -> str:
+        drawn = "" if self.replacement == self._usual else f"replacement={self.replacement}, "
+        return f"{type(self).__name__}({len(self)} positions, {drawn}seed={self.seed})"
 
     def _random(self) -> random.Random:
         # Seeded by both numbers as text, not by their sum: else seed 1 in epoch 0 would repeat seed 0 in epoch 1.
@@ -121,6 +132,8 @@ class RandomSampler(_Seeded):
         >>> sorted(sampler), list(sampler) == list(sampler)
         ([0, 1, 2, 3], True)
     """
+
+    _usual = False
 
     @names_told
     def __init__(
@@ -169,6 +182,8 @@ class WeightedRandomSampler(_Seeded):
         >>> list(WeightedRandomSampler([0.0, 1.0], num_samples=3, seed=0))
         [1, 1, 1]
     """
+
+    _usual = True
 
     @names_told
     def __init__(

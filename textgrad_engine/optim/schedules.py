@@ -121,6 +121,9 @@ class EditSchedule:
         """The number that each group has now."""
         return [int(group["max_edits"]) for group in self.optimizer.param_groups]
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(count={self.count}, max_edits={self.get_last_edits()})"
+
     def state_dict(self) -> dict[str, Any]:
         """How far it has come, as plain data; its settings are those it was made with."""
         return {"count": self.count}
