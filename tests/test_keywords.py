@@ -99,6 +99,7 @@ TGD = optim.TGD([prompt()])
         (lambda: tg.budget(x=1).__enter__(), "budget() has no argument 'x'; it takes dollars, calls, tokens"),
         (lambda: tg.evaluate(nn.ChatCompletion("{a}"), ROWS, strict=True), "'strict'; it takes program, dataset"),
         (lambda: tg.backward([tg.Variable("a")], grad_tensors=["b"]), "backward() has no argument 'grad_tensors'"),
+        (lambda: tg.autograd.grad([], [], materialize_grads=True), "'materialize_grads'; allow_unused=True gives Non"),
         (lambda: func.vmap(len, in_axes=0), "vmap() has no argument 'in_axes'; here it is 'in_dims'"),
         (lambda: func.vmap(len, out_axes=0), "vmap() has no argument 'out_axes'; here it is 'out_dims'"),
         (lambda: func.avmap(len, in_axes=0), "vmap() has no argument 'in_axes'; here it is 'in_dims'"),

@@ -132,6 +132,7 @@ _IN_WORDS = {
     **dict.fromkeys(("in_axes", "out_axes"), "func.vmap maps over axes of arguments, pmap over the items of one"),
     "axis_name": "leave it out, as no operation asks for the other examples",
     "argnames": "arguments are named by their places: argnums=0, or argnums=(0, 1)",
+    "materialize_grads": "allow_unused=True gives None for what was not used, and an empty list is a zero",
     **dict.fromkeys(("eps", "atol", "rtol"), "leave it out, as words are compared, and no numbers"),
     **dict.fromkeys(("num_workers", "num_threads", "pin_memory"), "leave it out, as calls go on side by side anyway"),
 }

@@ -755,3 +755,38 @@ def test_the_roles_of_a_dispatched_function_are_known_at_once_where_it_says_them
     assert result.role == "answer"
     gate.set_result(None)
     assert (result.data, result.role) == ("x", "answer")
+
+
+class Once(tg.Function):
+    """One argument, without a ctx."""
+
+    @staticmethod
+    def forward(text):
+        return text
+
+    @staticmethod
+    def setup_context(ctx, inputs, output): ...
+
+
+class OnceWithContext(tg.Function):
+    """One argument beside the ctx."""
+
+    @staticmethod
+    def forward(ctx, text):
+        return text
+
+
+@pytest.mark.parametrize(("function", "given"), [(Once, ()), (OnceWithContext, ("a", "b"))])
+def test_an_argument_too_few_or_too_many_is_no_matter_of_the_style(function, given):
+    """Its forward would fit the other style by its number of parameters, though it is written in its own."""
+    with pytest.raises(TypeError, match="positional argument") as caught:
+        function.apply(*given)
+    assert not hasattr(caught.value, "__notes__")
+
+
+def test_arguments_by_name_that_do_not_fit_name_the_function():
+    """`missing a required argument: 'text'` alone told nothing of whose."""
+    with pytest.raises(TypeError, match=r"^Once\.apply: missing a required argument: 'text'$"):
+        Once.apply(word="a")
+    with pytest.raises(TypeError, match=r"^Once\.apply: multiple values for argument 'text'$"):
+        Once.apply("a", text="b")

@@ -56,6 +56,10 @@ def run_forward(cls: type[Function], ctx: Context, args: tuple[Any, ...]) -> Any
         raise
 
 
+_NAMES_OF_A_CTX = ("ctx", "context", "self", "_", "_ctx")
+"""What a forward that takes a ctx calls it; another first parameter is an argument, and one is missing or too much."""
+
+
 def _note_style(cls: type[Function], ctx: Context, args: tuple[Any, ...], error: TypeError) -> None:
     """Say how forward is called, where its parameters do not fit that but would fit the other style."""
 
@@ -66,12 +70,13 @@ def _note_style(cls: type[Function], ctx: Context, args: tuple[Any, ...], error:
             return False
         return True
 
-    if cls._style.takes_ctx and not fits(ctx, *args) and fits(*args):
+    takes_first = next(iter(signature_of(cls.forward).parameters), "") in _NAMES_OF_A_CTX
+    if cls._style.takes_ctx and not takes_first and not fits(ctx, *args) and fits(*args):
         error.add_note(
             f"{cls.__name__} has no setup_context, so its forward is called with a ctx first. Either write "
             "forward(ctx, ...), or add a static method setup_context(ctx, inputs, output)."
         )
-    elif not cls._style.takes_ctx and not fits(*args) and fits(ctx, *args):
+    elif not cls._style.takes_ctx and takes_first and not fits(*args) and fits(ctx, *args):
         error.add_note(
             f"{cls.__name__} has a setup_context, so its forward is called without a ctx. Either write forward(...) "
             "without it, or take setup_context away."

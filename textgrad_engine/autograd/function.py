@@ -230,7 +230,10 @@ class Function:
     @classmethod
     def _positional(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         signature = signature_of(cls.forward)
-        bound = signature.bind(*((None,) if cls._style.takes_ctx else ()), *args, **kwargs)
+        try:
+            bound = signature.bind(*((None,) if cls._style.takes_ctx else ()), *args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{cls.__name__}.apply: {error}") from None
         bound.apply_defaults()
         if bound.kwargs:
             raise TypeError(f"{cls.__name__}.apply: {', '.join(bound.kwargs)} must not be keyword-only in forward")

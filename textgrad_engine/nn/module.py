@@ -151,7 +151,7 @@ class Module:
             if value is not None:
                 raise TypeError(
                     f"{type(self).__name__}.{name} is a Parameter and was assigned {type(value).__name__}. "
-                    f"Assign nn.Parameter(...), or set its text with .{name}.data = ... inside no_grad()."
+                    f"Assign nn.Parameter(...), or set its text: .{name}.data = ..."
                 )
             self._parameters[name] = None
         elif name in self._buffers and (value is None or isinstance(value, Variable)):
