@@ -93,6 +93,14 @@ def test_the_line_says_what_the_run_took_and_which_set_chose(world: Any, rows: A
     assert str(unknown).endswith("; 3 calls, 1,200 tokens, cost unknown")
 
 
+def test_the_line_says_how_many_examples_the_verdict_goes_by(world: Any, rows: Any) -> None:
+    """Where answers are lost, as everything else that tells of a run says."""
+    result = world("SHOUT").fit(rows("ant", "bee"), rows("cat", "dog", "eel"), rows("kiwi", "lynx", "mole"))
+    assert " (test); " in str(result)
+    some = replace(result, comparison=replace(result.comparison, n=2))
+    assert " (test, by 2 of 3 examples); " in str(some)
+
+
 def test_a_program_that_keeps_its_answers_is_asked_about_where_no_text_changes_a_score(world: Any, rows: Any) -> None:
     """A cache of its own gives answers of before to new texts, and all of the run's calls would look well spent."""
     here, kept = world("SHOUT", "SHOUT louder"), dict[str, Variable]()

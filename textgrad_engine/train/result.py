@@ -127,7 +127,9 @@ class TrainResult:
             parts.append(f"the best texts are the seed texts: {none_kept(self)}")
         elif self.comparison is not None:
             chose = ", which chose them" if self.compared_on == "val" else ""
-            parts.append(f"{self.comparison} ({self.compared_on}{chose})")
+            every, n = self.best_test if self.compared_on == "test" else self.best_val, self.comparison.n
+            some = f", by {n} of {len(every)} examples" if every is not None and n < len(every) else ""
+            parts.append(f"{self.comparison} ({self.compared_on}{chose}{some})")
             parts += filter(None, [missed_in_words(self.floors)])
         no_controls = "" if self.controls is None else self.controls.problem
         parts += [why for why in (self.idle, self.shortage, self.unspent, self.untested, no_controls) if why]
