@@ -362,9 +362,20 @@ def test_quiet_says_one_line(cli: Any, run: Path, figures: Any) -> None:
     assert result.stdout.endswith(" on test.jsonl, opened 1 time before\n")
     assert cli("eval", run, "--quiet").stdout.endswith(" on test.jsonl, opened 2 times before\n")
     other = cli("eval", run, "--data", TICKETS / "val.jsonl", "--quiet")
-    assert other.stdout.endswith(f" on {TICKETS / 'val.jsonl'}\n")
+    flattered = "; the run worked with its validation split, which flatters the prompt"
+    assert other.stdout.endswith(f" on {TICKETS / 'val.jsonl'}{flattered}\n")
+    seed = cli("eval", run, "--data", TICKETS / "val.jsonl", "--seed-prompt", "--quiet")
+    assert seed.stdout.endswith(f" on {TICKETS / 'val.jsonl'}\n")
     assert result.stdout.count("\n") == 1
     assert result.stderr == ""
+
+
+def test_quiet_says_how_many_answers_are_missing(cli: Any, run: Path, lossy: Any) -> None:
+    """The mean of the others was printed as if it were that of all."""
+    lossy.lost = 1
+    one = cli("eval", run, "--model", "lossy:model", "--quiet")
+    assert re.search(r" \d\.\d+ \[.*\] without 1 answer on test\.jsonl, opened", one.stdout)
+    assert one.exit_code == 0
 
 
 def test_another_model_can_be_asked(cli: Any, run: Path, figures: Any) -> None:

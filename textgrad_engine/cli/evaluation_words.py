@@ -73,9 +73,11 @@ def missed_floors(done: Done) -> str:
 def in_one_line(subject: Subject, done: Done, evaluation: Evaluation) -> str:
     """What ``--quiet`` prints."""
     looked = "" if (done.openings or 0) < 2 else f", {opened_before((done.openings or 0) - 1)}"
-    missed = missed_floors(done)
-    told = f"{subject.path}: {called(subject)} {measured(evaluation)} on {done.entry['data']}{looked}"
-    return harmless(f"{told}{f'; {missed}' if missed else ''}")
+    lost = f" without {plural(evaluation.unanswered, 'answer')}" if evaluation.unanswered else ""
+    told = f"{subject.path}: {called(subject)} {measured(evaluation)}{lost} on {done.entry['data']}{looked}"
+    worked = _worked(subject, done)
+    flattered = f"the run worked with {worked}, which flatters the prompt" if worked else ""
+    return harmless("; ".join(filter(None, [told, flattered, missed_floors(done)])))
 
 
 def in_words(subject: Subject, done: Done, evaluation: Evaluation) -> str:
@@ -226,12 +228,17 @@ def _remarks(subject: Subject, done: Done, evaluation: Evaluation) -> Iterator[s
         rest = " The same command with --missing asks for what is lost alone." if done.lacking else ""
         remarks.append(lost(evaluation) + rest)
     remarks += of_the_test(subject, done)
-    worked = shared(done.entry, ("train", "val"), "its")
-    if subject.run is not None and done.entry["prompt"] != "seed" and worked:
+    if worked := _worked(subject, done):
         remarks.append(f"The run worked with {worked}, so this score flatters the prompt.")
     for remark in remarks:
         yield ""
         yield from wrapped(remark, min(width(), 100), "  ")
+
+
+def _worked(subject: Subject, done: Done) -> str:
+    """What of the examples the run worked with that found the prompt, in words; "" where that is nothing."""
+    found = subject.run is not None and done.entry["prompt"] != "seed"
+    return shared(done.entry, ("train", "val"), "its") if found else ""
 
 
 def of_the_test(subject: Subject, done: Done) -> Iterator[str]:
