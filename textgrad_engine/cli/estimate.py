@@ -133,20 +133,12 @@ def estimate(
     if as_json:
         write_json(_as_document(of_all))
     else:
-        columns = min(width(), 80)
-        words = foreseen(found, program, metric, sets[2])
+        shown = foreseen(found, program, metric, sets[2])
         if every is not None:
-            words = foreseen_of_folds(found, program, metric, every)
+            shown = foreseen_of_folds(found, program, metric, every)
         unpriced = sorted({found.models.roles()[role] for role, each in models.items() if not _is_priced(each)})
-        early = [
-            _spent_early(found.budget, of_all.below, _limits_at(result, "low")),
-            shared_with_controls(found, controls),
-            elsewhere,
-        ]
-        spent = [line for sentence in early for line in textwrap.wrap(sentence, columns)]
-        seen = textwrap.wrap(words, columns)
-        table = _table(of_all, columns, unpriced)
-        write(harmless("\n".join([table, *([""] if spent else []), *spent, *([""] if seen else []), *seen])))
+        early = _spent_early(found.budget, of_all.below, _limits_at(result, "low"))
+        write(_for_people(of_all, unpriced, [early, shared_with_controls(found, controls), elsewhere], shown))
     raise typer.Exit(OK)
 
 
@@ -179,6 +171,22 @@ class _Found:
     def below(self) -> list[str]:
         """The limits of the budget that are less than what is usual."""
         return short_of(self.config.budget, _limits_at(self.result, "usual"))
+
+
+def _for_people(found: _Found, unpriced: Sequence[str], cautions: Sequence[str], shown: str) -> str:
+    """An estimate as it is printed.
+
+    Args:
+        found: the estimate.
+        unpriced: the models whose prices nobody knows.
+        cautions: what may go otherwise, in sentences; "" for nothing.
+        shown: what the test examples can show.
+    """
+    columns = min(width(), 80)
+    parts = [[_table(found, columns, unpriced)]]
+    parts.append([line for sentence in cautions for line in textwrap.wrap(sentence, columns)])
+    parts.append(textwrap.wrap(shown, columns))
+    return harmless("\n\n".join(["\n".join(part) for part in parts if part]))
 
 
 def _as_document(found: _Found) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from textgrad_engine.ops.scores import decimal_of
 from textgrad_engine.optim.saved import apart
 from textgrad_engine.optim.search.found import Found, trimmed_in_words
 from textgrad_engine.optim.search.marks import nothing_to_show
-from textgrad_engine.optim.search.objective import handicap_of
+from textgrad_engine.optim.search.objective import Texts, handicap_of
 from textgrad_engine.optim.search.sparing import spared_in_words
 from textgrad_engine.optim.search.vain import Vain
 from textgrad_engine.optim.telling import edits_in_words
@@ -89,27 +89,15 @@ class StepRun(Run):
         feedback = sum(len(parameter.grad) for parameter in self.stepped())
         heard = feedback > 0 or not self.optimizer.reads_feedback
         held = apart(self.optimizer.state_dict())
-        found, refusal = None, ""
         try:
-            with self.phases.phase("optimize", number, 1) as advance:
-                try:
-                    self.propose()
-                except UNANSWERED as error:  # one proposal lost; the texts are as they were
-                    problems.append(f"the optimizer gave no answer: {type(error).__name__}: {error}")
-                advance()
-            self.count_vain(heard, problems)
-            if self.texts() != self.best:
-                found, refusal = prove(self, number, positions)
-                problems.extend(found.problems)
-                if found.lost:
-                    heard = False
+            found, refusal = self.changed(number, positions, problems, heard=heard)
         except BaseException as error:  # the budget is spent, Ctrl-C: the step has not been
             try:
                 self.take_back(held)
             except Exception as also:
                 error.add_note(f"nor could the optimizer be set back to before the step: {also}")
             raise
-        self.lost_rounds.check(heard, problems, number)
+        self.lost_rounds.check(heard and (found is None or not found.lost), problems, number)
         kept, why, val_mean, ended_by = False, "", None, None
         if found is not None:
             kept, why, val_mean, ended_by = self.settle(found, refusal, held, number)
@@ -136,6 +124,30 @@ class StepRun(Run):
         if ended_by is not None:
             raise ended_by
         return kept
+
+    def changed(
+        self, number: int, positions: list[int], problems: list[str], *, heard: bool
+    ) -> tuple[Found | None, str]:
+        """What is left of a change by the optimizer, and why the guards refuse that; None where there is no change.
+
+        Args:
+            number: of the step.
+            positions: of its training examples.
+            problems: what went unanswered in it, in words; what else does is added.
+            heard: whether there was something to answer by a change.
+        """
+        with self.phases.phase("optimize", number, 1) as advance:
+            try:
+                self.propose()
+            except UNANSWERED as error:  # one proposal lost; the texts are as they were
+                problems.append(f"the optimizer gave no answer: {type(error).__name__}: {error}")
+            advance()
+        self.count_vain(heard, problems)
+        if self.texts() == self.best:
+            return None, ""
+        found, refusal = prove(self, number, positions)
+        problems.extend(found.problems)
+        return found, refusal
 
     def refuse_unfrozen(self) -> None:
         """Refuse to step on a text that was not trained when the run began: no race would be about it, nor any record.
@@ -202,24 +214,24 @@ class StepRun(Run):
             if roots and stepped:
                 with self.phases.phase("backward", number, 0):
                     problems = go_backward(roots, stepped)
-            scores: list[float | None] = []
-            lost: list[str] = []
-            failures: list[Exception] = []
             texts = self.objective.texts_of(self.texts())
-            for name, ((ran, wanted), _) in zip(names, started):
-                try:
-                    score = ran.score()
-                except UNANSWERED as error:
-                    scores.append(None)
-                    failures.append(error)
-                    lost.append(f"{name}: {type(error).__name__}: {error}")
-                    continue
-                with contextlib.suppress(*UNANSWERED):  # an output that the loss does not read
-                    score = decimal_of(score / self.entries(name, ran.prediction, wanted))
-                    self.objective.answered.note(Answer("train", name, texts, score, said_in(ran.prediction)))
-                scores.append(score)
+            found = [self.score_of(name, ran, wanted, texts) for name, ((ran, wanted), _) in zip(names, started)]
+        scores = [None if isinstance(each, Exception) else each for each in found]
+        failures = [each for each in found if isinstance(each, Exception)]
+        lost = [f"{name}: {type(e).__name__}: {e}" for name, e in zip(names, found) if isinstance(e, Exception)]
         self.objective.reach.refuse_if_cut_off(names, scores)
         return scores, problems + none_reached(len(rows), failures), lost
+
+    def score_of(self, name: str, ran: Ran, wanted: Any, texts: Texts) -> float | Exception:
+        """The score of an example with the texts of now, which is noted with its answer; or why it has none."""
+        try:
+            score = ran.score()
+        except UNANSWERED as error:
+            return error
+        with contextlib.suppress(*UNANSWERED):  # an output that the loss does not read
+            score = decimal_of(score / self.entries(name, ran.prediction, wanted))
+            self.objective.answered.note(Answer("train", name, texts, score, said_in(ran.prediction)))
+        return score
 
     def refusal(self, found: Found) -> str:
         """Why the guards refuse texts that won their race; "" when they do not."""
