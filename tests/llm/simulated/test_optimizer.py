@@ -128,3 +128,10 @@ def test_a_merge_takes_over_what_the_text_says_nothing_of(ask_json, optimizer_re
     edits = ask_json(optimizer_request(text, [], kind="crossover", other=other))["edits"]
     assert [(edit["op"], edit["line"], edit["text"]) for edit in edits] == [("add", 9, "Customs duties go to billing.")]
     assert ask_json(optimizer_request(text, [], kind="crossover", other=" | You sort support mail."))["edits"] == []
+
+
+def test_a_merge_takes_over_a_rule_once_and_no_line_that_says_none(ask_json, optimizer_request, head):
+    """The rules of a line were read while they were looked for, and then there were none left to be known."""
+    other = "+| Be kind.\n+| Chargebacks go to trust.\n+| Send chargebacks to trust."
+    edits = ask_json(optimizer_request(head, [], kind="crossover", other=other))["edits"]
+    assert [edit["text"] for edit in edits] == ["Chargebacks go to trust."]

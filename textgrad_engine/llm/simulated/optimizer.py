@@ -186,7 +186,7 @@ def _taken_over(task: Task, other: tuple[str, ...]) -> list[dict[str, Any]]:
     known = {rule.concept for rule in policy.rules}
     edits = []
     for line in other:
-        rules = rules_in(line, policy.queues or QUEUES)
+        rules = list(rules_in(line, policy.queues or QUEUES))
         fresh = bool(rules) and not any(rule.concept in known for rule in rules)
         if fresh or (not rules and not policy.answer_only and read_policy(line).answer_only):
             known |= {rule.concept for rule in rules}
