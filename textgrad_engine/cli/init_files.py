@@ -6,7 +6,7 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from textgrad_engine import templates
 from textgrad_engine.cli.init_answers import Answers
@@ -35,8 +35,6 @@ OFF = 0.1
 """Parts whose sizes are off by more than this share of the usual ones are told of."""
 
 TOOLS_FILE = "tools.json"
-
-Rows: TypeAlias = Sequence[dict[str, Any]]
 
 
 def prompt_of(task: Task, given: Path | None) -> str:
