@@ -303,11 +303,10 @@ class BeamSearch(PopulationSearcher):
 
     def _edited(self, groups: list[_Errors], said: list[FeedbackOn], rng: random.Random) -> list[Draft]:
         """New texts from the feedback on each group, all asked for at once."""
-        begun: list[Draft] = []
-        heard: list[tuple[int, int, Heard]] = []
+        shown = self._gathered(groups, said, rng)
+        started: list[tuple[Draft, int, Job | None]] = []
         for place, (group, feedback) in enumerate(zip(groups, said)):
             parent = self.population.candidates[group.parent]
-            credited = credit(feedback.gradients)
             stays = Draft(
                 number=0,
                 kind="edit",
@@ -317,19 +316,11 @@ class BeamSearch(PopulationSearcher):
                 feedback=sum(map(len, feedback.gradients)),
                 problems=feedback.problems,
             )
-            begun.append(stays)
-            if any(credited):
-                parameter = rng.choices(range(len(credited)), weights=credited)[0]
-                told = self._desk.heard(feedback.gradients[parameter], parent, parameter, self._round)
-                heard.append((place, parameter, told))
-        shown = {place: (n, each) for (place, n, _), each in zip(heard, gather([told for *_, told in heard]))}
-        started: list[tuple[Draft, int, Job] | Draft] = []
-        for place, (stays, group) in enumerate(zip(begun, groups)):
             parameter, found = shown.get(place, (0, Gathered(())))
             if isinstance(found, str):
                 stays, found = replace(stays, problems=(*stays.problems, found)), Gathered(())
             if not found.items:
-                started.append(replace(stays, number=self._next_number()))
+                started.append((replace(stays, number=self._next_number()), parameter, None))
                 continue
             for sample in range(self.edits):
                 number = self._next_number()
@@ -345,11 +336,25 @@ class BeamSearch(PopulationSearcher):
                 )
                 job = Job(self.proposer, brief, sample)
                 started.append((replace(stays, number=number), parameter, job))
-        answers = iter(self._desk.ask([each[-1] for each in started if not isinstance(each, Draft)]))
+        answers = iter(self._desk.ask([job for *_, job in started if job is not None]))
         return [
-            each if isinstance(each, Draft) else self._desk.filled(*each[:2], each[2].brief, next(answers))
-            for each in started
+            draft if job is None else self._desk.filled(draft, parameter, job.brief, next(answers))
+            for draft, parameter, job in started
         ]
+
+    def _gathered(
+        self, groups: list[_Errors], said: list[FeedbackOn], rng: random.Random
+    ) -> dict[int, tuple[int, Gathered | str]]:
+        """By the place of a group, one of the texts that it has feedback on, and what is shown of that, or why not."""
+        heard: list[tuple[int, int, Heard]] = []
+        for place, (group, feedback) in enumerate(zip(groups, said)):
+            credited = credit(feedback.gradients)
+            if any(credited):
+                parameter = rng.choices(range(len(credited)), weights=credited)[0]
+                parent = self.population.candidates[group.parent]
+                told = self._desk.heard(feedback.gradients[parameter], parent, parameter, self._round)
+                heard.append((place, parameter, told))
+        return {place: (n, each) for (place, n, _), each in zip(heard, gather([told for *_, told in heard]))}
 
     def _drawn(self, edited: list[Draft], rng: random.Random) -> tuple[set[int], list[tuple[Candidate, int, int]]]:
         """Which successors are tried.
