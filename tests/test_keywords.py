@@ -224,7 +224,8 @@ def test_who_gives_too_much_by_place_is_told_what_is_taken_so() -> None:
     with pytest.raises(TypeError) as told:
         tg.cross_validate(nn.Sequential, nn.ExactMatch(), None, [])  # type: ignore[call-arg, arg-type]
     assert str(told.value) == (
-        "cross_validate() takes start, loss, examples by place, and folds, val, trainer, final by name; 4 came by place"
+        "cross_validate() takes start, loss, examples by place, and folds, val, trainer, final, n_jobs by name; 4 "
+        "came by place"
     )
     with pytest.raises(TypeError, match=r"^budget\(\) takes dollars, calls, tokens by place; 4 came by place$"):
         tg.budget(1, 2, 3, 4)  # type: ignore[call-arg]
