@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import random
 import re
 import shutil
+import signal
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -782,6 +784,36 @@ def test_all_of_them_go_on_at_once_with_the_same_scores(cli: Any, task: Path) ->
     for arm, other in zip(found["at once"]["arms"], found["one by one"]["arms"]):
         assert arm["comparison"] == other["comparison"]
         assert arm["usage"] == other["usage"]
+
+
+def test_ctrl_c_ends_all_of_them_and_what_they_did_not_come_to_is_not_lost(cli: Any, task: Path) -> None:
+    """Each is compared on what both have answered, and the command ends as interrupted."""
+
+    class Pressing(Noting):
+        async def complete(self, request: Request) -> Completion:
+            if len(self.asked) == 70:
+                os.kill(os.getpid(), signal.SIGINT)
+            return await super().complete(request)
+
+    rows = [json.loads((task / "val.jsonl").read_text().splitlines()[0]) | {"id": f"r{n}"} for n in range(200)]
+    many = task / "many.jsonl"
+    many.write_text("".join(json.dumps(row | {"ticket": f"{row['ticket']} {row['id']}"}) + "\n" for row in rows))
+    with LoopbackServer(Pressing(3)) as server:
+        options = ["--prompt", "gifts.txt", "--prompt", "other.txt", "--model", "m", "--base-url", server.base_url]
+        options += ["--data", many]  # more than are in flight at once
+        done = cli("compare", task, *options, "--json")
+        assert done.exit_code == 130
+        found = json.loads(done.stdout)
+        assert found["status"] == "interrupted"
+        first, *others = found["arms"]
+        assert sum(score is None for arm in found["arms"] for score in arm["scores"].values()) > 0
+        for arm in others:
+            pairs = zip(first["scores"].values(), arm["scores"].values())
+            assert arm["comparison"]["n"] == sum(None not in pair for pair in pairs)
+            assert (arm["comparison"]["lost"], arm["comparison"]["lost_before"]) == (0, 0)
+        goes_on = document(cli, task, *options)
+        assert server.requests == 600
+        assert all(None not in arm["scores"].values() for arm in goes_on["arms"])
 
 
 def test_where_one_of_them_fails_the_others_go_on(cli: Any, task: Path) -> None:

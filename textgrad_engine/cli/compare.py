@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 from textgrad_engine.cli import completion
-from textgrad_engine.cli.comparing import Arm, Failure, Result, arms_of, beside_the_first, results
+from textgrad_engine.cli.comparing import (
+    Arm,
+    Failure,
+    Result,
+    arms_of,
+    beside_the_first,
+    ended_early,
+    results,
+)
 from textgrad_engine.cli.comparing_words import as_document, in_one_line, in_words, name_of, worse_than_the_first
 from textgrad_engine.cli.evaluating import Asked, is_cached
 from textgrad_engine.cli.keeping import IN_THE_CACHE
@@ -152,7 +160,7 @@ def compare(
         (besides_an_error if failed else write_json)(as_document(arms, found, failed))
     elif answered:
         write(in_one_line(arms, found) if quiet else in_words(arms, found, failed))
-    told = worse_than_the_first(arms, found) if not_worse and found[-1].done.ended is None else []
+    told = worse_than_the_first(arms, found) if not_worse and ended_early(found) is None else []
     for worse in told:
         complain(worse)
     _end(arms, found, failed, kept=cache and all(is_cached(each.arm.task) for each in found))
@@ -168,7 +176,7 @@ def _end(arms: list[Arm], found: list[Result], failed: list[Failure], *, kept: b
         BudgetExceeded: nothing was answered within the budget.
         Exception: what ended an arm; of several the last one, when the others were told.
     """
-    ended = found[-1].done.ended
+    ended = ended_early(found)
     spent = isinstance(ended, BudgetExceeded)
     if ended is not None and spent and not failed and all(each.evaluation is None for each in found):
         raise ended

@@ -276,10 +276,15 @@ def _result(arm: Arm, cache: Cache | None, quiet: bool, on_score: OnScore | None
     return Result(arm, done)
 
 
+def ended_early(found: Sequence[Result]) -> Exception | None:
+    """What ended one of them early, and with it the whole: the budget, or Ctrl-C; None where all came to their end."""
+    return next((each.done.ended for each in found if each.done.ended is not None), None)
+
+
 def beside_the_first(found: Sequence[Result]) -> list[Result]:
     """The same with the comparisons: each with the first, corrected for their number (max-T).
 
-    Of one that was ended early those examples count that were answered: the others are not lost, but were not come to.
+    Of those that were ended early the examples count that they answered: the others are not lost, but were not come to.
     """
     scored = [each.evaluation for each in found[1:] if each.evaluation is not None]
     first = found[0].evaluation if found else None
@@ -288,8 +293,9 @@ def beside_the_first(found: Sequence[Result]) -> list[Result]:
         if first is None or each.evaluation is None:
             return each
         every = [first, each.evaluation, *scored]
-        if each.done.ended is not None:
-            answered = [name for name, score in zip(first.ids, each.evaluation.scores) if score is not None]
+        if early := [one.done.evaluation for one in (found[0], each) if one.done.ended is not None]:
+            scores = [evaluation.scores for evaluation in early if evaluation is not None]
+            answered = [name for name, *own in zip(first.ids, *scores) if None not in own]
             every = [only(evaluation, answered) for evaluation in every]
         candidates = every[2:] if len(scored) > 1 else ()
         return replace(each, comparison=compared(every[0], every[1], candidates=candidates))

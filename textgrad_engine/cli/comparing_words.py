@@ -99,7 +99,8 @@ def as_document(arms: Sequence[Arm], found: Sequence[Result], failed: Sequence[F
     subject = arms[0].task.subject
     done: dict[int, Result | Failure] = {each.arm.number: each for each in found}
     done |= {each.arm.number: each for each in failed}
-    ended = "failed" if failed else found[-1].done.entry["status"] if found else "finished"
+    early = (each.done.entry["status"] for each in found if each.done.ended is not None)
+    ended = "failed" if failed else next(early, "finished")
     return {
         "config" if subject.run is None else "run": str(subject.path),
         "data": arms[0].task.about["data"],
