@@ -17,6 +17,8 @@ import pytest
 from textgrad_engine import dispatch
 from textgrad_engine.errors import CallCancelled, DispatchError
 
+from .pressing import press_ctrl_c
+
 COLOUR = ContextVar("colour", default="grey")
 
 
@@ -170,7 +172,7 @@ def test_ctrl_c_while_waiting():
     gate = Future()
 
     async def work():
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        press_ctrl_c()
         return await asyncio.wrap_future(gate)
 
     call = dispatch.submit(work, [first])

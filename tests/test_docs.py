@@ -87,7 +87,7 @@ def test_the_options_that_a_page_names_are_those_of_the_command(page: Path) -> N
     """In backticks or on a line of its own: `train --folds 5`, or `--folds` alone, which some command must have."""
     every = {name for command in COMMANDS.values() for each in command.params for name in each.opts}
     others = (*BENCHMARKS, ROOT / "textgrad_engine" / "testing" / "plugin.py")
-    every |= set(re.findall(r'"(--[a-z-]+)"', "".join(each.read_text() for each in others)))
+    every |= set(re.findall(r'"(--[a-z-]+)"', "".join(each.read_text(encoding="utf-8") for each in others)))
     every |= {"--install-completion", "--help", "--json", "--version", "--strict"}  # mypy's, the last one
     lost = []
     for said in re.findall(r"`([^`\n]*--[a-z][^`\n]*)`|^    (.*--[a-z].*)$", prose(page), re.MULTILINE):
@@ -101,9 +101,10 @@ def test_the_options_that_a_page_names_are_those_of_the_command(page: Path) -> N
 
 def test_every_test_that_a_page_names_exists() -> None:
     """A promise names the test that protects it; a renamed test must not leave the page lying."""
-    pages = [page.read_text() for page in PAGES if page.name != "json.md"]  # what is in backticks there are keys
+    apart = "json.md"  # what is in backticks there are keys
+    pages = [page.read_text(encoding="utf-8") for page in PAGES if page.name != apart]
     named = {name for page in pages for name in re.findall(r"`(?:[\w/]+::)?(test_\w+)`", page)}
-    sources = [path.read_text() for path in (ROOT / "tests").rglob("test_*.py")]
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py")]
     defined = {name for source in sources for name in re.findall(r"def (test_\w+)\(", source)}
     assert named
     assert named <= defined, sorted(named - defined)
@@ -187,7 +188,7 @@ def test_what_the_code_refers_to_is_there(part: str) -> None:
     """`optim.search.race` in a docstring leads a reader somewhere, also after something was moved."""
     lost = []
     for path in (ROOT / "textgrad_engine").rglob("*.py"):
-        for name in re.findall(rf"`({part}(?:\.[a-z_]+)+(?:\.[A-Z]\w+)?)`", path.read_text()):
+        for name in re.findall(rf"`({part}(?:\.[a-z_]+)+(?:\.[A-Z]\w+)?)`", path.read_text(encoding="utf-8")):
             found = importlib.import_module(f"textgrad_engine.{part}")
             for step in name.split(".")[1:]:
                 if hasattr(found, "__path__") and not hasattr(found, step):

@@ -1,9 +1,7 @@
 import asyncio
 import gc
 import itertools
-import signal
 import sys
-import threading
 import weakref
 from concurrent.futures import Future
 
@@ -16,6 +14,7 @@ from textgrad_engine.autograd.write import write
 from textgrad_engine.errors import AutogradError
 from textgrad_engine.testing import FunctionModel
 
+from ..pressing import press_ctrl_c
 from ..values import leaf, texts
 
 
@@ -350,7 +349,7 @@ def test_ctrl_c_during_a_pass(ask, critic):
     hold = Future()
 
     async def interrupted(name, said):
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        press_ctrl_c()
         await asyncio.wrap_future(hold)
 
     critic.answer = interrupted

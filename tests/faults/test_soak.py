@@ -4,8 +4,11 @@ import asyncio
 import runpy
 from pathlib import Path
 
+import pytest
+
 from textgrad_engine.testing import LoopbackServer
 
+pytest.importorskip("resource", reason="Windows does not say so how much memory a process has taken")
 SOAK = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "soak.py"))
 
 

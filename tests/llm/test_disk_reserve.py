@@ -25,7 +25,7 @@ WORDS = [f"word {number}" for number in range(40)]
 @pytest.fixture
 def lines(tmp_path: Path) -> Callable[[Room, bytes], None]:
     """Writes a line of a file through a room."""
-    fd = os.open(tmp_path / "lines", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    fd = os.open(tmp_path / "lines", os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0))
     return lambda room, line: room.write(lambda: append_line(fd, line))
 
 

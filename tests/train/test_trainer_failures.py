@@ -37,6 +37,8 @@ from textgrad_engine.train.events import (
 )
 from textgrad_engine.train.interrupt import finishing_on_interrupt, stopping_on_interrupt
 
+from ..pressing import press_ctrl_c
+
 SEED = "Repeat the word."
 
 
@@ -722,12 +724,11 @@ def test_an_afit_that_is_cancelled_does_not_stop_another_one(world: Any, rows: A
 def test_answers_in_flight_at_an_interrupt_are_kept_and_counted(world: Any, rows: Any) -> None:
     """What has been sent may finish: it was paid for. What was not sent never is."""
     here = world("SHOUT")
-    main = threading.main_thread().ident
 
     async def hold() -> None:
         while len(here.model.requests) < 4:  # the validation example and all of the minibatch
             await asyncio.sleep(0)
-        signal.pthread_kill(main, signal.SIGINT)
+        press_ctrl_c()
         while not any(stop.is_set for stop in stops_around()):
             await asyncio.sleep(0)
 
