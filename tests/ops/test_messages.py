@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from textgrad_engine import Variable, nn, use_models
+from textgrad_engine import Variable, func, nn, ops, use_models
 from textgrad_engine.ops.planning import plan_of
 from textgrad_engine.testing import ScriptedModel
 from textgrad_engine.train import Objective
@@ -60,3 +62,47 @@ def test_what_a_judge_marks_is_given_to_it() -> None:
         (run,) = objective.runs(("Be strict.",), [0])
     assert run is not None
     assert [(each.texts, each.given) for each in run.asked] == [((0,), (("prediction", "Rome"),))]
+
+
+class Thing:
+    """Has no text of its own."""
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (Thing(), "a value of the type Thing, which is no text; write it as one"),
+        ({"a", "b"}, "a value of the type set, which is no text; write it as one"),
+        (["Sort: ", {"a", "b"}], "a value of the type set, which is no text"),
+        (b"x", r"a value of the type bytes, .* of an image, data\.image_part"),
+        (["Sort: ", None], r"None, as where a function has no `return`; give '' for nothing"),
+        (["Sort: ", [Thing(), "a"]], "a value of the type Thing"),
+        ([lambda: "a"], "a value of the type function"),
+    ],
+)
+def test_what_is_no_text_is_no_content(content: Any, says: str) -> None:
+    """An address, or a set in an order of its own, would be in the request: no cache and no `resume` knew it again."""
+    with pytest.raises(TypeError, match=rf"^the content of the user message has {says}"):
+        given(content)
+
+
+@pytest.mark.parametrize(
+    "content", [3, 2.5, True, datetime.date(2026, 7, 5), ["a", 3], ("a", "b"), [["a", "b"], "c"], Path("notes.txt")]
+)
+def test_what_is_written_in_one_way_is_content(content: Any) -> None:
+    """As it is in a slot."""
+    model = ScriptedModel(["yes", "yes"])
+    assert "yes" in ops.chat_completion(model, [{"role": "user", "content": content}]).data
+    assert model.requests[0].messages[0].text in {"3", "2.5", "True", "2026-07-05", "a3", "ab", "ac", "notes.txt"}
+
+
+def test_a_variable_in_a_content_is_not_read_by_its_check() -> None:
+    """It may be pending, or a different one for each example."""
+    system = nn.Parameter("Repeat.", role="system prompt")
+
+    def asked(word: Variable) -> Variable:
+        message = {"role": "user", "content": [[word, "b"], word]}
+        return ops.chat_completion(None, [{"role": "system", "content": [system]}, message])
+
+    with use_models(forward=ScriptedModel(["1", "2", "3", "4"])):
+        assert len(func.vmap(asked)([Variable("x"), Variable("y")]).data) == 2

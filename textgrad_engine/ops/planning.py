@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.llm.conversation import Turn
 from textgrad_engine.llm.images import is_part
 from textgrad_engine.llm.request import Message
+from textgrad_engine.ops.fillers import unfit
 from textgrad_engine.ops.images import ContentPart
 from textgrad_engine.ops.messages import Hole, Plan, Rendered
 from textgrad_engine.ops.offered import taken_apart
@@ -31,8 +33,8 @@ def plan_of(
 
     Raises:
         ValueError: a message lacks a role or content, or has more than these.
-        TypeError: the messages, or the value for a slot, are of another kind; or a tool has a Variable somewhere else
-            than as a description.
+        TypeError: the messages, a content, or the value for a slot, are of another kind; or a tool has a Variable
+            somewhere else than as a description.
     """
     values: list[Any] = []
 
@@ -40,8 +42,10 @@ def plan_of(
         values.append(value)
         return Hole(len(values) - 1)
 
-    def part(piece: Any) -> Any:
+    def part(piece: Any, role: str) -> Any:
         if not isinstance(piece, dict):
+            if not isinstance(piece, _VALUES):
+                _check_piece(piece, role)
             return hole(piece)
         is_text = piece.get("type") == "text"
         return {
@@ -69,13 +73,37 @@ def plan_of(
     for given in messages:
         role, content = _role_and_content(given)
         pieces = content if isinstance(content, list | tuple) else [content]
-        planned.append((role, tuple([part(piece) for piece in pieces])))
+        planned.append((role, tuple([part(piece, role) for piece in pieces])))
     named = tuple([(name, hole(_held(value)).at) for name, value in inputs.items()])
     if tools:
         offered, texts = taken_apart(tools, len(values))
         if texts:
             return Plan(tuple(planned), named, offered=offered), [*values, *texts]
     return Plan(tuple(planned), named), values
+
+
+_VALUES = (str, Variable, int, float)
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>")
+
+
+def _check_piece(piece: Any, role: str) -> None:
+    """Check that a piece of a content, or each entry of a batch, says the same in each process.
+
+    What has words of its own, such as a member of an enum, is sent in these.
+
+    Raises:
+        TypeError: it does not, as a set does not, or what Python shows by its address; or it is None or bytes.
+    """
+    for each in piece if isinstance(piece, list) else [piece]:
+        if isinstance(each, _VALUES):
+            continue
+        if each is None:
+            why = "None, as where a function has no `return`; give '' for nothing"
+        elif isinstance(each, bytes | set | frozenset) or _ADDRESS.search(str(each)):
+            why = unfit(each)
+        else:
+            continue
+        raise TypeError(f"the content of the {role} message has {why}")
 
 
 def _role_and_content(given: Any) -> tuple[str, Any]:
