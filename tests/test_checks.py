@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import func, llm, nn, ops, optim, train
+from textgrad_engine import data, func, llm, nn, ops, optim, train
 from textgrad_engine.testing import ScriptedModel
 
-TEXTS = [f"phrase {number}" for number in range(9)]
+TEXTS = [f"word_{number}" for number in range(9)]
 
 
 def value(text: str = "a") -> tg.Variable:
@@ -30,6 +30,12 @@ def first(number: int) -> str:
 def second(number: int) -> str:
     """Does another."""
     return str(number)
+
+
+def look_up(names: Any) -> dict[str, Any]:
+    properties = {name: {"type": "string"} for name in names}
+    told = {"name": "look_up", "parameters": {"type": "object", "properties": properties}}
+    return {"type": "function", "function": told}
 
 
 def asked(**settings: Any) -> llm.GenerateConfig:
@@ -58,6 +64,7 @@ def asked(**settings: Any) -> llm.GenerateConfig:
         lambda: nn.ParameterList(prompts()),
         lambda: nn.ChatCompletion("{text}", tools={first, second}),
         lambda: asked(tools={first, second}),
+        lambda: data.random_split([{"text": "a"}] * 9, {2, 3, 4}, seed=0),  # type: ignore[arg-type]
         lambda: func.stack_module_state({nn.Sequential(), nn.Sequential()}),  # type: ignore[arg-type]
         lambda: ScriptedModel({"yes", "no"}),
     ],
@@ -78,6 +85,7 @@ def test_a_set_is_refused_where_the_order_counts(given: Callable[[], Any]) -> No
         lambda texts: optim.TGD([nn.Parameter("Sort.")], examples=texts).param_groups[0]["examples"],
         lambda texts: train.Guards(never_break=texts).never_break,
         lambda texts: asked(stop=texts).stop,
+        lambda texts: tuple(nn.Tool(look_up(texts), arguments=texts).arguments),
     ],
 )
 def test_texts_of_a_set_come_in_one_order(kept: Callable[[Any], Any]) -> None:

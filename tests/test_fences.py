@@ -1,5 +1,6 @@
 """What other people wrote stands between tags that it cannot hold, and what is no text is refused."""
 
+import json
 import re
 import sys
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from textgrad_engine import fences, nn, ops
 from textgrad_engine.autograd import Variable
+from textgrad_engine.ops.evaluators import written
 from textgrad_engine.testing import ScriptedModel
 
 hostile = st.text(
@@ -102,3 +104,12 @@ def test_a_template_string_is_refused_wherever_it_would_be_sent_as_python_shows_
     with pytest.raises(TypeError, match=r'a template string \(t"…"\): its values are not put in'):
         nn.Metric(lambda a, b: 1, unfilled)
     assert model.requests == []
+
+
+def test_texts_of_a_set_are_written_in_one_order() -> None:
+    """A judge is shown the fields of an example; in the order of a moment no cache would know its request again."""
+    words = [f"word {number}" for number in range(9)]
+    assert fences.as_text(set(words)) == "{" + ", ".join(map(repr, words)) + "}"
+    assert fences.as_text(frozenset(words)) == "frozenset({" + ", ".join(map(repr, words)) + "})"
+    assert [fences.as_text(given) for given in (set(), {10, 2}, {"a"})] == ["set()", str({10, 2}), "{'a'}"]
+    assert written({"tags": set(words)}) == json.dumps({"tags": fences.as_text(set(words))})

@@ -33,6 +33,9 @@ def as_text(value: object) -> str:
     """
     if why := unfilled(value):
         raise TypeError(f'a template string (t"…") is no text: {why}')
+    if isinstance(value, set | frozenset) and value and all(isinstance(each, str) for each in value):
+        texts = f"{{{', '.join(sorted(map(repr, value)))}}}"  # else in another order in each process
+        return texts if isinstance(value, set) else f"frozenset({texts})"
     return str(of_member(value))
 
 

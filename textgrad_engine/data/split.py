@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from textgrad_engine.checks import check
+from textgrad_engine.checks import check, in_order
 from textgrad_engine.data.dataset import Dataset, Examples, Subset, by_position
 from textgrad_engine.data.sampler import RandomSampler
 from textgrad_engine.errors import DataError
@@ -52,7 +52,11 @@ def random_split(
         [[1, 3], [0, 2]]
     """
     check(random_split, locals())
-    every, fractions, together = by_position(dataset), list(fractions), list(together)
+    every, fractions, together = (
+        by_position(dataset),
+        list(in_order(fractions, "random_split: fractions: ")),
+        list(together),
+    )
     if clusters is None and not together:
         return _drawn(every, fractions, seed, "examples")
     rows: Sequence[Any] = every

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from textgrad_engine.autograd import Variable
+from textgrad_engine.checks import texts_in_order
 from textgrad_engine.nn.module import Module
 from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.nn.parameters import ParameterDict
@@ -180,7 +181,9 @@ def _by_name(arguments: Any) -> Mapping[str, Any]:
     """The texts about arguments by their names; None for one that there is."""
     if arguments is None or isinstance(arguments, Mapping):
         return arguments or {}
-    names = None if isinstance(arguments, str) or not isinstance(arguments, Iterable) else tuple(arguments)
+    names = (
+        None if isinstance(arguments, str) or not isinstance(arguments, Iterable) else tuple(texts_in_order(arguments))
+    )
     if names is None or not all(isinstance(name, str) for name in names):
         raise TypeError(f"Tool: arguments are names of arguments, or a dict from these to texts, got {told(arguments)}")
     return dict.fromkeys(names)

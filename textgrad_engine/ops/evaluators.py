@@ -189,8 +189,12 @@ def written(value: Any) -> str:
     """
     value = value if isinstance(value, str) else as_own(value)
     if isinstance(value, bool | dict | list) or value is None:
-        return json.dumps(value, ensure_ascii=False, default=str)
+        return json.dumps(value, ensure_ascii=False, default=_in_json)
     return fences.as_text(value)
+
+
+def _in_json(value: Any) -> str:
+    return fences.as_text(value) if isinstance(value, set | frozenset) else str(value)
 
 
 def beside_other(value: Any) -> str:
