@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from textgrad_engine.cli.comparing import Result, beside_the_first
-from textgrad_engine.errors import BadRequest, RunError
+from textgrad_engine.cli.comparing import Result, beside_the_first, ended_early
+from textgrad_engine.errors import BadRequest, RunError, Stopped
 from textgrad_engine.llm import Completion, Request, Wrapper
 from textgrad_engine.llm.money import money
 from textgrad_engine.llm.simulated import TicketsModel
@@ -816,6 +816,26 @@ def test_ctrl_c_ends_all_of_them_and_what_they_did_not_come_to_is_not_lost(cli: 
         assert all(None not in arm["scores"].values() for arm in goes_on["arms"])
 
 
+def test_what_an_interrupted_first_one_did_not_come_to_makes_no_other_one_better_or_worse() -> None:
+    """They are no lost answers: with thirty of forty of these nothing was called worse, whatever the others said."""
+
+    def arm(scores: Any, ended: Exception | None) -> Result:
+        found = Evaluation(NAMES, tuple(scores), (None,) * 40, {}, scale=(0.0, 1.0))
+        done: Any = SimpleNamespace(evaluation=found, ended=ended)
+        return Result(SimpleNamespace(), done)  # type: ignore[arg-type]
+
+    first = arm([1.0] * 20 + [None] * 20, Stopped("by Ctrl-C"))
+    whole, cut = arm([0.0] * 40, None), arm([None] * 10 + [0.0] * 30, Stopped("by Ctrl-C"))
+    for other, both in ((whole, 20), (cut, 10)):
+        (_, beside) = beside_the_first([first, other])
+        assert beside.comparison is not None
+        assert (beside.comparison.n, beside.comparison.lost_before) == (both, 0)
+        assert beside.comparison.verdict == "worse"
+    assert ended_early([whole, first]) is first.done.ended
+    assert ended_early([first, whole]) is first.done.ended
+    assert ended_early([whole, whole]) is None
+
+
 def test_where_one_of_them_fails_the_others_go_on(cli: Any, task: Path) -> None:
     """And nothing is told beside a first one that failed."""
 
@@ -839,3 +859,35 @@ def test_where_one_of_them_fails_the_others_go_on(cli: Any, task: Path) -> None:
     first.of = "You sort the support mail"
     with LoopbackServer(first) as server:
         assert cli("compare", *options, "--base-url", server.base_url).exit_code == 1
+
+
+def test_another_config_runs_with_the_code_beside_it(cli: Any, task: Path) -> None:
+    """A check that ran the code of before twice would pass whatever was changed; what is imported late counts, too."""
+    program = """
+import words
+from textgrad_engine import nn
+
+class Sorter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.prompt = nn.Parameter("Sort.", role="p")
+
+    def forward(self, ticket):
+        from more import late
+        return f"{words.WORD} {late.WORD}"
+"""
+    text = re.sub(r'system = """[^"]*"""\n|user = .*\n', "", (task / "config.toml").read_text("utf-8"))
+    (task / "config.toml").write_text(text.replace("[program]\n", '[program]\nclass = "program:Sorter"\n'), "utf-8")
+    (task / "program.py").write_text(program, "utf-8")
+    (task / "words.py").write_text('WORD = "billing"', "utf-8")
+    (task / "more").mkdir()
+    (task / "more" / "late.py").write_text('WORD = "now"', "utf-8")
+    first, *others = [Path(shutil.copytree(task, task.parent / name)) for name in ("first", "early", "late", "same")]
+    (others[0] / "words.py").write_text('WORD = "account"', "utf-8")
+    (others[1] / "more" / "late.py").write_text('WORD = "later"', "utf-8")
+    rows = [{"id": str(n), "ticket": f"mail {n}", "queue": "billing now"} for n in range(8)]
+    (task.parent / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    configs = [each for name in ("early", "late", "same") for each in ("--config", name)]
+    models = ("--model", "simulated/tickets", "--model", "own:billing")
+    arms = document(cli, first, *configs, *models, "--data", "rows.jsonl")["arms"]
+    assert [arm["evaluation"]["mean"] for arm in arms] == [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0]
