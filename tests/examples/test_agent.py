@@ -1,12 +1,9 @@
 from __future__ import annotations
 
 import json
-import runpy
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
@@ -15,19 +12,9 @@ from textgrad_engine.testing import FunctionModel
 SCRIPT = Path(__file__).parents[2] / "examples" / "agent.py"
 
 
-@pytest.fixture
-def example() -> dict[str, Any]:
-    """What the script defines."""
-    return runpy.run_path(str(SCRIPT))
-
-
-def test_the_agent_learns_to_look_up_the_number_first(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_agent_learns_to_look_up_the_number_first(run: Callable[[], str]) -> None:
     """Run as a user runs it: both lessons, one question of the critic for each example, and that it is simulated."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT)])
-    runpy.run_path(str(SCRIPT), run_name="__main__")
-    shown = capsys.readouterr().out
+    shown = run()
     assert "Look up the customer number first, by the name in small letters." in shown
     assert "Answer with the number alone." in shown
     assert "val 0.000 -> 1.000; test 0.000 -> 1.000; better" in shown

@@ -1,22 +1,15 @@
 from __future__ import annotations
 
 import json
-import runpy
-import sys
+from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "choose_tool.py"
 
 
-def test_descriptions_learn_what_their_tools_are_for(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_descriptions_learn_what_their_tools_are_for(run: Callable[[], str]) -> None:
     """Run as a user runs it: each description hears of its own cases alone, and the test set says that it helped."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT)])
-    runpy.run_path(str(SCRIPT), run_name="__main__")
-    shown = capsys.readouterr().out
+    shown = run()
     assert "search_b:\n  Searches.\n  Call it for address, courier, delivery, parcel, warehouse, customs.\n" in shown
     assert "test 0.250 -> 0.875; better" in shown
     calls = json.loads(next(line for line in shown.split("\n") if line.startswith("Calls: ")).removeprefix("Calls: "))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import runpy
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +72,9 @@ def test_feedback_reaches_the_original(redact: Any) -> None:
     assert [item.data for item in mail.grad] == ["greet"]
 
 
-def test_the_script_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_script_runs(run: Callable[[], str]) -> None:
     """As a user runs it, offline."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT)])
-    runpy.run_path(str(SCRIPT), run_name="__main__")
-    shown = capsys.readouterr().out
+    shown = run()
     assert shown.startswith("I was shown: From [address]: hello\n")
     assert "total               4 operations" in shown
     assert max(map(len, shown.split("\n"))) <= 80

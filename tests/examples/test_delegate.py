@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import runpy
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +12,9 @@ from textgrad_engine.testing import FunctionModel, ScriptedModel
 SCRIPT = Path(__file__).parents[2] / "examples" / "delegate.py"
 
 
-@pytest.fixture
-def example() -> dict[str, Any]:
-    """What the script defines."""
-    return runpy.run_path(str(SCRIPT))
-
-
-def test_both_prompts_learn_what_concerns_them(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_both_prompts_learn_what_concerns_them(run: Callable[[], str], caplog: pytest.LogCaptureFixture) -> None:
     """Run as a user runs it: discretion in one prompt, the signature in the other, and that it is simulated."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT)])
-    runpy.run_path(str(SCRIPT), run_name="__main__")
-    request, letter = capsys.readouterr().out.split("finish.system:")
+    request, letter = run().split("finish.system:")
     assert "Leave out names and addresses." in request
     assert "Sign the letter with the user's name." in letter
     assert "val 0.000 -> 1.000; test 0.000 -> 1.000; better" in letter

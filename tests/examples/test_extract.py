@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import runpy
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,9 @@ from textgrad_engine.testing import FunctionModel
 SCRIPT = Path(__file__).parents[2] / "examples" / "extract.py"
 
 
-@pytest.fixture
-def example() -> dict[str, Any]:
-    """What the script defines."""
-    return runpy.run_path(str(SCRIPT))
-
-
-def test_the_prompt_learns_the_rule_of_each_field(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], example: dict[str, Any]
-) -> None:
+def test_the_prompt_learns_the_rule_of_each_field(run: Callable[[], str], example: dict[str, Any]) -> None:
     """Run as a user runs it: a rule for each field, the verdict, what each metric gave, and that it is simulated."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT)])
-    runpy.run_path(str(SCRIPT), run_name="__main__")
-    printed = capsys.readouterr().out
+    printed = run()
     assert all(rule in printed for rule in example["RULES"].values())
     assert "val 0.125 -> 1.000; test 0.125 -> 1.000; better" in printed
     assert "  amount: 0.00 -> 1.00, weight 2\n  due: 0.50 -> 1.00, weight 1\n" in printed

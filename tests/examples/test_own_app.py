@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import runpy
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,13 +9,9 @@ import pytest
 SCRIPT = Path(__file__).parents[2] / "examples" / "own_app.py"
 
 
-def test_the_prompt_of_the_app_is_trained(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_prompt_of_the_app_is_trained(run: Callable[[], str], caplog: pytest.LogCaptureFixture) -> None:
     """Run as a user runs it: both lessons are in the prompt, and it says that the models are simulated."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT)])
-    runpy.run_path(str(SCRIPT), run_name="__main__")
-    said = capsys.readouterr().out
+    said = run()
     assert "Say the state of the order." in said
     assert "Say sorry where something was lost." in said
     assert "val 0.417 -> 1.000; test 0.458 -> 1.000; better" in said

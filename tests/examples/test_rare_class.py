@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import runpy
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,9 @@ from textgrad_engine.testing import FunctionModel
 SCRIPT = Path(__file__).parents[2] / "examples" / "rare_class.py"
 
 
-@pytest.fixture
-def example() -> dict[str, Any]:
-    """What the script defines."""
-    return runpy.run_path(str(SCRIPT))
-
-
-def test_the_rare_class_is_found(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], example: dict[str, Any]
-) -> None:
+def test_the_rare_class_is_found(run: Callable[[], str], example: dict[str, Any]) -> None:
     """Run as a user runs it: both rules, what was found of each class, and that it is simulated."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT)])
-    runpy.run_path(str(SCRIPT), run_name="__main__")
-    printed = capsys.readouterr().out
+    printed = run()
     assert all(rule in printed for rule in example["RULES"].values())
     assert "test 0.667 -> 1.000; better" in printed
     assert "floors not reached" not in printed  # a floor of 0.9 was more than a bill that is sorted right can score

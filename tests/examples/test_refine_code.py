@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import runpy
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,6 @@ import textgrad_engine as tg
 from textgrad_engine.testing import FunctionModel
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "refine_code.py"
-
-
-@pytest.fixture
-def example() -> dict[str, Any]:
-    """What the script defines."""
-    return runpy.run_path(str(SCRIPT))
 
 
 @pytest.mark.parametrize(
@@ -44,13 +37,9 @@ def test_what_code_gives_is_cut(example: dict[str, Any]) -> None:
         assert len(failure) < 300
 
 
-def test_the_code_of_each_task_becomes_right(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_code_of_each_task_becomes_right(run: Callable[[], str]) -> None:
     """Run as a user runs it: tests that no model was shown pass, nobody asks a critic, and that it is simulated."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT)])
-    runpy.run_path(str(SCRIPT), run_name="__main__")
-    shown = capsys.readouterr().out
+    shown = run()
     told = [line for line in shown.split("\n") if line.startswith("Hidden tests")]
     assert told == [
         "Hidden tests: 1 of 2 passed before, 2 after.",

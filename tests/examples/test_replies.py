@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import runpy
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import nn, ops
@@ -14,19 +11,9 @@ from textgrad_engine.testing import FunctionModel
 SCRIPT = Path(__file__).parents[2] / "examples" / "replies.py"
 
 
-@pytest.fixture
-def example() -> dict[str, Any]:
-    """What the script defines."""
-    return runpy.run_path(str(SCRIPT))
-
-
-def test_the_prompt_learns_what_a_reply_must_do_and_must_not(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], example: dict[str, Any]
-) -> None:
+def test_the_prompt_learns_what_a_reply_must_do_and_must_not(run: Callable[[], str], example: dict[str, Any]) -> None:
     """Run as a user runs it: a rule for each criterion, the verdict, how many do well by each, that it is simulated."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT)])
-    runpy.run_path(str(SCRIPT), run_name="__main__")
-    printed = capsys.readouterr().out
+    printed = run()
     assert all(rule in printed for rule in example["RULES"].values())
     assert "val 0.000 -> 1.000; test 0.000 -> 1.000; better" in printed
     assert f"  0% -> 100%  It says what happens next.\n  0% -> 100%  {example['NO_DATE']}\n" in printed

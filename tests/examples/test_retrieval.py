@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import runpy
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import nn, optim
@@ -14,17 +11,9 @@ from textgrad_engine.testing import FunctionModel
 SCRIPT = Path(__file__).parents[2] / "examples" / "retrieval.py"
 
 
-@pytest.fixture
-def example() -> dict[str, Any]:
-    """What the script defines."""
-    return runpy.run_path(str(SCRIPT))
-
-
-def test_both_prompts_are_trained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_both_prompts_are_trained(run: Callable[[], str]) -> None:
     """Run as a user runs it: a lesson in each prompt, the verdict, and that it is simulated."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT)])
-    runpy.run_path(str(SCRIPT), run_name="__main__")
-    writer, reader = capsys.readouterr().out.split("reader.system:")
+    writer, reader = run().split("reader.system:")
     assert "Give the name of the town in small letters, then river or population." in writer
     assert "Answer with the fact alone." in reader
     assert "val 0.000 -> 1.000; test 0.000 -> 1.000; better" in reader

@@ -1,23 +1,14 @@
 from __future__ import annotations
 
 import json
-import runpy
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 import textgrad_engine as tg
 from textgrad_engine.testing import FunctionModel
 
-MAIN = Path(__file__).parents[2] / "examples" / "tune_the_critic" / "main.py"
-
-
-@pytest.fixture
-def example() -> dict[str, Any]:
-    """What the script defines."""
-    return runpy.run_path(str(MAIN))
+SCRIPT = Path(__file__).parents[2] / "examples" / "tune_the_critic" / "main.py"
 
 
 def test_feedback_that_has_nothing_to_criticize_changes_nothing(example: dict[str, Any]) -> None:
@@ -36,11 +27,9 @@ def test_feedback_that_has_nothing_to_criticize_changes_nothing(example: dict[st
     assert "optimizer" not in {request.purpose for request in model.requests}
 
 
-def test_the_critic_becomes_concrete(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_critic_becomes_concrete(run: Callable[[], str]) -> None:
     """Run as a user runs it: before, after each step, the new instructions, what it cost; and that it is simulated."""
-    monkeypatch.setattr(sys, "argv", [str(MAIN)])
-    runpy.run_path(str(MAIN), run_name="__main__")
-    shown = capsys.readouterr().out
+    shown = run()
     before, *steps = shown.split("After step ")
     assert before.count("The prompt could be better.") == 3
     assert '"Say on which day the parcel comes."' in steps[0]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import runpy
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,9 @@ from textgrad_engine.testing import FunctionModel
 SCRIPT = Path(__file__).parents[2] / "examples" / "tune_the_judge.py"
 
 
-@pytest.fixture
-def example() -> dict[str, Any]:
-    """What the script defines."""
-    return runpy.run_path(str(SCRIPT))
-
-
-def test_the_criteria_become_peoples(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_criteria_become_peoples(run: Callable[[], str], caplog: pytest.LogCaptureFixture) -> None:
     """Run as a user runs it: each rule that people go by is stated, once, and that it is simulated."""
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT)])
-    runpy.run_path(str(SCRIPT), run_name="__main__")
-    shown = capsys.readouterr().out
+    shown = run()
     for rule in ("names a day", "says sorry", "blames the customer"):
         assert shown.count(rule) == 1
     assert "val 0.688 -> 1.000" in shown
