@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import textgrad_engine as tg
-from textgrad_engine import nn
+from textgrad_engine import nn, optim
 from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Request
+from textgrad_engine.optim import Optimizer, proposers
 from textgrad_engine.optim.search.objective import FeedbackOn, Texts
 from textgrad_engine.testing import FunctionModel, feedback_for
 from textgrad_engine.train import Objective
@@ -16,6 +17,16 @@ from textgrad_engine.train import Objective
 WORDS = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen")
 SEED, LOUD = ("Repeat the word.",), ("SHOUT the word.",)
 EVERY = range(8)
+
+OPTIMIZERS: dict[str, Callable[[Any], Optimizer]] = {
+    "TGD": optim.TGD,
+    "PatchSearch": optim.PatchSearch,
+    "RandomSearch": lambda params: optim.RandomSearch(params, proposers.Rewrite(), proposals=3),
+    "ParetoSearch": optim.ParetoSearch,
+    "BeamSearch": lambda params: optim.BeamSearch(params, rounds=1, batch_size=8),
+    "OPRO": lambda params: optim.OPRO(params, rounds=1),
+}
+"""Of each kind one, that takes little."""
 
 
 def rows(*words: str) -> list[dict[str, Any]]:

@@ -28,16 +28,7 @@ from textgrad_engine.train.metric_scores import MetricScores
 from textgrad_engine.train.pooled import pooled
 from textgrad_engine.train.standing import Standing
 
-
-def rows(count: int, **fields: Callable[[int], Any]) -> list[dict[str, Any]]:
-    return [
-        {"id": f"r{n}", "q": f"question {n}?", "target": "yes", **{name: value(n) for name, value in fields.items()}}
-        for n in range(count)
-    ]
-
-
-def program() -> nn.Module:
-    return nn.ChatCompletion("{q}", system=nn.Parameter("Answer.", role="system prompt"))
+from .questions import program, rows
 
 
 @pytest.fixture(scope="module")

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from textgrad_engine import nn
 from textgrad_engine.train.folds import parts_of
 
-
-def rows(count: int, **fields: Callable[[int], Any]) -> list[dict[str, Any]]:
-    return [
-        {"id": f"r{n}", "q": f"question {n}?", "target": "yes", **{name: value(n) for name, value in fields.items()}}
-        for n in range(count)
-    ]
-
-
-def program() -> nn.Module:
-    return nn.ChatCompletion("{q}", system=nn.Parameter("Answer.", role="system prompt"))
+from .questions import program, rows
 
 
 def names(some: Any) -> set[str]:

@@ -17,7 +17,6 @@ from textgrad_engine import nn, optim, use_models
 from textgrad_engine.errors import ServerFailed
 from textgrad_engine.llm import CallableModel, Completion, Request, RetryPolicy, resolve
 from textgrad_engine.llm.cache import Cache
-from textgrad_engine.optim import Optimizer, proposers
 from textgrad_engine.optim.search.objective import tokens_of
 from textgrad_engine.optim.search.race import Race
 from textgrad_engine.report import as_json, render
@@ -28,7 +27,7 @@ from textgrad_engine.train.front import front_of
 from textgrad_engine.train.latency import Stopwatch, latency_change
 from textgrad_engine.train.unguided import does_better
 
-from .shouting import improving
+from .shouting import OPTIMIZERS, improving
 
 ROWS = [{"id": f"w{n}", "word": f"w{n}", "target": f"W{n}" if n % 2 else f"w{n}"} for n in range(48)]
 SLOW, QUICK = 2.0, 0.5
@@ -51,16 +50,6 @@ def answer(request: Request) -> Any:
 
 def program_of(model: Any = None) -> nn.Module:
     return nn.ChatCompletion("{word}", system=nn.Parameter("Repeat.", role="system prompt"), model=model)
-
-
-OPTIMIZERS: dict[str, Callable[[Any], Optimizer]] = {
-    "TGD": optim.TGD,
-    "PatchSearch": optim.PatchSearch,
-    "RandomSearch": lambda params: optim.RandomSearch(params, proposers.Rewrite(), proposals=3),
-    "ParetoSearch": optim.ParetoSearch,
-    "BeamSearch": lambda params: optim.BeamSearch(params, rounds=1, batch_size=8),
-    "OPRO": lambda params: optim.OPRO(params, rounds=1),
-}
 
 
 def fit(name: str, weight: float | None, fn: Callable[[Request], Any] = answer, **settings: Any) -> TrainResult:

@@ -12,7 +12,6 @@ import pytest
 from textgrad_engine import nn, optim, use_models
 from textgrad_engine.errors import ContentFiltered
 from textgrad_engine.llm import Request, tokens
-from textgrad_engine.optim import proposers
 from textgrad_engine.optim.choose import scores_of
 from textgrad_engine.optim.search.race import Race
 from textgrad_engine.report import as_json, render
@@ -23,7 +22,7 @@ from textgrad_engine.train.estimate import estimate
 from textgrad_engine.train.front import front_of
 from textgrad_engine.train.hearing import aims_of
 
-from .shouting import improving
+from .shouting import OPTIMIZERS, improving
 
 LONG = "Shout. " + "And mind that every single letter of it is to be said in capitals, from first to last. " * 4
 ROWS = [{"id": f"w{n}", "word": f"w{n}", "target": f"W{n}" if n % 2 else f"w{n}"} for n in range(48)]
@@ -37,14 +36,6 @@ def answer(request: Request) -> Any:
     return text.upper() if "Shout" in request.messages[0].text and int(text[1:]) % 2 else text
 
 
-OPTIMIZERS: dict[str, Any] = {
-    "TGD": optim.TGD,
-    "PatchSearch": optim.PatchSearch,
-    "RandomSearch": lambda params: optim.RandomSearch(params, proposers.Rewrite(), proposals=3),
-    "ParetoSearch": optim.ParetoSearch,
-    "BeamSearch": lambda params: optim.BeamSearch(params, rounds=1, batch_size=8),
-    "OPRO": lambda params: optim.OPRO(params, rounds=1),
-}
 DEMOS = {"BootstrapDemos": lambda params: optim.BootstrapDemos(params, sets=1)}
 """It writes no text of that length."""
 
