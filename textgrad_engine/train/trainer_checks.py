@@ -23,7 +23,7 @@ from textgrad_engine.train.fields import check_examples
 from textgrad_engine.train.guards import guarded_by
 from textgrad_engine.train.hearing import check_notes, check_shared
 from textgrad_engine.train.metrics_of import parts_of
-from textgrad_engine.train.run import Rows
+from textgrad_engine.train.run_state import Rows
 from textgrad_engine.train.targets import inputs_and_target
 from textgrad_engine.wording import a_class, told
 
