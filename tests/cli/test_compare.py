@@ -355,6 +355,30 @@ def test_the_program_of_each_config_imports_what_is_beside_it(
         assert read[0] != read[1]
 
 
+def test_a_program_that_two_configs_import_from_elsewhere_is_told_to_be_one(
+    cli: Any, task: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an installed package of the branch: whatever has changed in it, both are equally good."""
+    code = task.parent / "src" / "elsewhere.py"
+    code.parent.mkdir()
+    code.write_text(OWN_PROGRAM, encoding="utf-8")
+    monkeypatch.syspath_prepend(code.parent)
+    names_a_program(task, OWN_PROGRAM)
+    branch = Path(shutil.copytree(task, task.parent / "branch"))
+    assert "is imported from" not in cli("compare", task, "--config", branch).stderr
+    for folder in (task, branch):
+        edit(folder, ("program:Sorter", "elsewhere:Sorter"))
+    config = (task / "config.toml").read_text(encoding="utf-8")
+    (task / "other.toml").write_text(config.replace("seed = 0", "seed = 1"), encoding="utf-8")
+    result = cli("compare", "small", "--config", "branch", "--config", "small/other.toml", "--not-worse", "--json")
+    assert result.exit_code == 0
+    assert result.stderr.count("is imported from") == 1, "of one folder there is one state"
+    assert (
+        f"note: the program of branch is imported from {code}, as that of small is, so a change of it does not show "
+        "here; run `eval` of each where its own is installed" in " ".join(result.stderr.split())
+    )
+
+
 def test_a_config_does_not_find_what_is_beside_another_one(cli: Any, task: Path) -> None:
     """A branch that forgot a file fails, as it would alone."""
     names_a_program(task, "import words\n" + OWN_PROGRAM)

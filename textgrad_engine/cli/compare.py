@@ -15,6 +15,7 @@ from textgrad_engine.cli.comparing import (
     arms_of,
     beside_the_first,
     ended_early,
+    programs_from_elsewhere,
     results,
 )
 from textgrad_engine.cli.comparing_words import as_document, in_one_line, in_words, name_of, worse_than_the_first
@@ -146,7 +147,7 @@ def compare(
         answers = open_cache(None) if cache else None
         if arms[0].task.unkept:
             complain(f"{arms[0].task.unkept}{'' if cache else '; if it is ended early, it begins anew'}")
-    for each in dict.fromkeys(same):
+    for each in dict.fromkeys([*same, *programs_from_elsewhere(arms)]):
         complain(each)
     if len(arms) == 1:  # nothing was changed, so there is nothing to ask
         if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -149,6 +150,25 @@ def arms_of(
             continue
         arms.append((named, arm))
     return [arm for _, arm in arms], same
+
+
+def programs_from_elsewhere(arms: Sequence[Arm]) -> Iterator[str]:
+    """That a config's program is the first one's, as both import it from beside neither of them, in words.
+
+    So whatever has changed in it, none is worse.
+    """
+    first, folder = type(arms[0].task.program), arms[0].task.config.folder.resolve()
+    told: set[str] = set()
+    for arm in arms[1:]:
+        own = arm.task.config
+        elsewhere = own.program.class_ is not None and own.folder.resolve() != folder
+        if arm.config and arm.config not in told and elsewhere and type(arm.task.program) is first:
+            told.add(arm.config)
+            yield (
+                f"note: the program of {arm.config} is imported from {inspect.getfile(first)}, as that of "
+                f"{arms[0].task.subject.path} is, so a change of it does not show here; run `eval` of each where its "
+                "own is installed"
+            )
 
 
 def _asks_the_same(before: Arm, arm: Arm) -> bool:
