@@ -106,8 +106,8 @@ def compare(
         typer.Option(
             "--not-worse",
             help="End with exit code 4 where another one is shown to be worse than the first, more of its answers are "
-            "missing, or it does not reach a floor of the config: a check of a change, the first being as before it. "
-            "Whatever is the same as the first is not worse, and not asked.",
+            "missing than by chance (5%), or it does not reach a floor of the config: a check of a change, the first "
+            "being as before it. Whatever is the same as the first is not worse, and not asked.",
         ),
     ] = False,
     repeats: Repeats = 1,

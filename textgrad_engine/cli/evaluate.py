@@ -106,8 +106,8 @@ def evaluate(
         typer.Option(
             "--not-worse",
             help="End with exit code 4 if the score is shown to be worse than the run's own on its test split, or "
-            "more answers are missing, or a floor of the config is not reached. Of 40 evaluations of an equal "
-            "prompt one is worse by chance, and up to three if the endpoint loses answers.",
+            "more answers are missing than by chance (5%), or a floor of the config is not reached. Of 40 evaluations "
+            "of an equal prompt one is worse by chance, and up to three if the endpoint loses answers.",
         ),
     ] = False,
     missing: Annotated[
