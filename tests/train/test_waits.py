@@ -9,17 +9,20 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import textgrad_engine as tg
 from textgrad_engine import Variable, nn, optim, use_models
-from textgrad_engine.errors import AuthenticationFailed
-from textgrad_engine.llm import Completion, Request, Wrapper
+from textgrad_engine.errors import AuthenticationFailed, Stopped
+from textgrad_engine.llm import CallableModel, Completion, Request, Wrapper, caching
+from textgrad_engine.llm.stop import Stop
 from textgrad_engine.testing import FunctionModel, simulated_task
 from textgrad_engine.train import waits
 from textgrad_engine.train.calling import run_together
+from textgrad_engine.train.evaluator import attempt
 from textgrad_engine.train.waits import Look
 
 PATIENCE = 60.0
@@ -282,6 +285,41 @@ def test_examples_look_up_at_the_same_time(clock: Clock) -> None:
     with use_models(forward=FunctionModel(lambda request: request.messages[-1].text)):
         found = tg.evaluate(Retrieving(look_up), ROWS, nn.ExactMatch())
     assert found.mean == 1.0
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_nothing_is_looked_up_any_more_once_the_run_is_stopped(clock: Clock, concurrency: int) -> None:
+    """It may cost, takes its time, and what it finds would not be asked about."""
+    seen, both, over = list[str](), threading.Barrier(concurrency, timeout=PATIENCE), threading.Event()
+
+    def look_up(q: str) -> str:
+        clock.wait(0.2)
+        seen.append(q)
+        if int(q) >= 4:
+            both.wait()
+        if q == "4":
+            stop.set()
+            over.set()
+        assert int(q) < 4 or over.wait(PATIENCE)
+        return q
+
+    model = FunctionModel(lambda request: request.messages[-1].text)
+    with use_models(forward=model), Stop() as stop:
+        found = attempt(Retrieving(look_up), ROWS, nn.ExactMatch(), concurrency)
+    assert sorted(seen) == ["0", "1", "2", "3", "4", "5"][: 4 + concurrency]
+    assert isinstance(found.ended, Stopped)
+    assert found.evaluation is not None
+    assert found.evaluation.scores[:4] == (1.0,) * 4
+
+
+def test_what_only_asks_goes_on_where_the_run_is_stopped(tmp_path: Path) -> None:
+    """A cache may have the answers, so that the result of the run says more."""
+    app = CallableModel(lambda messages: str(messages[-1]["content"]), name="app", cache_key="1")
+    program = nn.ChatCompletion("{q}", model=app)
+    with caching(tmp_path), Stop() as stop:
+        assert tg.evaluate(program, ROWS, nn.ExactMatch()).mean == 1.0
+        stop.set()
+        assert tg.evaluate(program, ROWS, nn.ExactMatch()).mean == 1.0
 
 
 def test_a_run_learns_once_that_its_program_waits(main_waits: Any) -> None:

@@ -8,19 +8,22 @@ import math
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd import Variable
 from textgrad_engine.dispatch.endings import Ending, Met
-from textgrad_engine.errors import UNANSWERED, ScoreError, TextgradError
+from textgrad_engine.errors import UNANSWERED, ScoreError, Stopped, TextgradError
 from textgrad_engine.func.pmap import in_threads
 from textgrad_engine.llm.cachekey import sampling_apart
 from textgrad_engine.llm.ended import meeting_endings
 from textgrad_engine.llm.places import numbering_places
+from textgrad_engine.llm.stop import check_stop
 from textgrad_engine.nn.metric_functions import Score
 from textgrad_engine.nn.side_by_side import side_by_side
 from textgrad_engine.ops.score_parts import hearing_parts
+from textgrad_engine.scoped import setting
 from textgrad_engine.train.prediction import as_prediction
 from textgrad_engine.train.scale import as_score
 from textgrad_engine.train.waits import Look
@@ -88,6 +91,11 @@ def run_on(name: str, program: Callable[..., Any], fields: Mapping[str, Any], sc
         wanted: the example's target.
     """
     doing, met = "running the program", Met(lambda ending: False)
+    if _waits_first.get():
+        try:
+            check_stop()
+        except Stopped as error:  # what the program would look up, nobody would be asked about
+            return not_to_be_had(error)
     try:
         with meeting_endings() as met:
             with sampling_apart(), numbering_places():
@@ -210,14 +218,14 @@ def run_together(look: Look, function: Callable[[T], R], items: Sequence[T], con
     A program that only dispatches calls is run in this thread, item after item. Where it is known or noticed that it
     waits, the others are run in threads: NOTE [Programs that wait] in `train/waits.py`.
     """
-    if concurrency == 1:
-        return [function(item) for item in items]
+    one_at_a_time = concurrency == 1 or len(items) == 1
     results: list[R] = []
-    while len(results) < len(items) and not (look.waits and len(items) > 1):
-        results.append(look.at(function, items[len(results)]))
+    while len(results) < len(items) and (one_at_a_time or not look.waits):
+        with setting(_waits_first, look.waits_first):
+            results.append(look.at(function, items[len(results)]))
     if rest := items[len(results) :]:
         try:
-            with side_by_side():
+            with side_by_side(), setting(_waits_first, look.waits_first):
                 results.extend(in_threads(function, rest, concurrency, numbered=False))
         except Exception as error:
             if look.elsewhere and not isinstance(error, TextgradError):
@@ -225,6 +233,9 @@ def run_together(look: Look, function: Callable[[T], R], items: Sequence[T], con
             raise
     return results
 
+
+_waits_first: ContextVar[bool] = ContextVar("textgrad_engine_waits_first", default=False)
+"""Whether a program runs here that waits for something else before it asks."""
 
 _IN_THREADS = (
     "examples of this program are run in threads, as it waits for something before it asks a model; if an object may "

@@ -54,12 +54,14 @@ class Look:
     Attributes:
         waits: whether it does.
         elsewhere: whether what it waits for is something else than answers.
+        waits_first: whether it is, or two examples in a row looked like that, though they are run in this thread.
     """
 
     def __init__(self, program: Callable[..., Any]) -> None:
         self._program = program.__self__ if isinstance(program, MethodType) else program  # each look-up makes another
         known = _known_of(self._program)
         self.waits, self.elsewhere = known is not None, known is True
+        self.waits_first = self.elsewhere
         self._looked_at = self._slow = 0  # of examples, and how many of the last ones may have waited
         self._waited, self._began, self._computed = 0, 0.0, 0.0
 
@@ -91,6 +93,7 @@ class Look:
             self._found(elsewhere=False)
         elif self._may_have_waited():
             self._slow += 1
+            self.waits_first = self.waits_first or self._slow > 1
             if last and all(loop.is_closed() for loop in loops):
                 self._found(elsewhere=True)
             elif self._slow == IN_A_ROW:
