@@ -29,8 +29,8 @@ def typed(path: Path) -> str:
     """A path as it is typed into a shell, for messages that name a command: in quotes, where it needs them.
 
     Example:
-        >>> typed(Path("runs/grüße-1"))
-        'runs/grüße-1'
+        >>> typed(Path("grüße-1"))
+        'grüße-1'
     """
     text = str(path)
     if os.name == "nt":  # both of its shells know these quotes, and no path has one

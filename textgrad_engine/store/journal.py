@@ -74,8 +74,8 @@ class RunFolder:
     Example:
         >>> import tempfile
         >>> folder = RunFolder(Path(tempfile.mkdtemp()) / "run", config={"seed": 0})
-        >>> sorted(file.name for file in folder.path.iterdir())
-        ['.lock', 'completions.jsonl', 'config.json', 'events.jsonl']
+        >>> sorted(file.name for file in folder.path.glob("*.json*"))
+        ['completions.jsonl', 'config.json', 'events.jsonl']
     """
 
     at_once = True
