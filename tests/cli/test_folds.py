@@ -739,6 +739,7 @@ def test_what_an_error_ended_in_one_of_them_goes_on_in_all(cli: Any, home: Path,
     config.write_text(own.replace("parcels:model", "broken:model"))
     ended = cli("train", ".", "--folds", 3, "--run-dir", "runs/b", "--jobs", 4)
     assert (ended.exit_code, "the machine is gone" in ended.stderr) == (1, True)
+    assert re.search(r"in the run of a cross-validation on (fold [123] of 3|all examples)", ended.stderr)
     paid = sum(len((run / "completions.jsonl").read_text().splitlines()) for run in Path("runs/b").glob("*/"))
     assert paid >= 100
     again = cli("resume", "runs/b", "--jobs", 4, "--json")

@@ -56,7 +56,12 @@ def fit_parts(
                 stack.enter_context(limited(share.limit, whole))
             stack.enter_context(setting(current_part, _in_words(part, parts)))
             stack.enter_context(setting(part_mark, _mark(part, parts) if jobs > 1 else ""))
-            result = fit(part)
+            try:
+                result = fit(part)
+            except Exception as error:
+                if jobs > 1:  # one by one, what is said before tells it
+                    error.add_note(f"in the run of a cross-validation on {_in_words(part, parts)}")
+                raise
         if share is not None:
             ended[part.name] = result, share
         return result
