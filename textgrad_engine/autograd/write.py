@@ -31,60 +31,37 @@ def write(
         retain_graph: keep what the nodes saved.
         retained: write the gradients of results that asked for it.
     """
-    written = _Written()
+    hooked: list[tuple[Variable, Items]] = []
+    grads: list[tuple[Variable, Items | None]] = []  # as they were
+    freed: list[tuple[FunctionNode, Context]] = []
     try:
         for visit in order:
             node = visit.node
             if isinstance(node, AccumulateGrad):
-                if accumulate and visit.needed and visit.arrived:
-                    written.accumulate(node.variable, _said(visit.arrived[0]))
+                items = _said(visit.arrived[0]) if visit.arrived else []
+                if accumulate and visit.needed and items:
+                    grads.append((node.variable, node.variable._grad))
+                    node.variable._grad = [*node.variable.grad, *items]
+                    if node.variable._post_hooks:
+                        hooked.append((node.variable, items))
             elif isinstance(node, FunctionNode) and retained and node.retained is not None and visit.arrived:
                 arrived = prehooked.get(node, visit.arrived)
                 for number, kept in node.retained.items():
                     if (variable := kept()) is not None:
-                        written.retain(variable, _said(arrived[number]))
-        if not retain_graph:
-            for visit in order:
-                if isinstance(visit.node, FunctionNode) and visit.needed and visit.node.ctx is not None:
-                    written.free(visit.node, visit.node.ctx)
+                        grads.append((variable, variable._grad))
+                        variable._grad = [*variable.grad, *map(entered, _said(arrived[number]))]
+        for visit in () if retain_graph else order:
+            node = visit.node
+            if isinstance(node, FunctionNode) and visit.needed and node.ctx is not None:
+                freed.append((node, node.ctx))
+                node.ctx._freed, node.ctx = True, None
     except BaseException:  # Ctrl-C; the feedback was paid for, so the pass must be one that can be tried again
-        written.undo()
-        raise
-    after_accumulation(written.hooked)
-
-
-class _Written:
-    """What was written, and how it was before.
-
-    Attributes:
-        hooked: leaves that have hooks for what was appended to them, with that.
-    """
-
-    def __init__(self) -> None:
-        self.hooked: list[tuple[Variable, Items]] = []
-        self._grads: list[tuple[Variable, Items | None]] = []  # as they were
-        self._freed: list[tuple[FunctionNode, Context]] = []
-
-    def accumulate(self, leaf: Variable, items: Items) -> None:
-        if items:
-            self._grads.append((leaf, leaf._grad))
-            leaf._grad = [*leaf.grad, *items]
-            if leaf._post_hooks:
-                self.hooked.append((leaf, items))
-
-    def retain(self, result: Variable, items: Items) -> None:
-        self._grads.append((result, result._grad))
-        result._grad = [*result.grad, *map(entered, items)]
-
-    def free(self, node: FunctionNode, ctx: Context) -> None:
-        self._freed.append((node, ctx))
-        ctx._freed, node.ctx = True, None
-
-    def undo(self) -> None:
-        for variable, old in reversed(self._grads):
+        for variable, old in reversed(grads):
             variable._grad = old
-        for node, ctx in self._freed:
+        for node, ctx in freed:
             ctx._freed, node.ctx = False, ctx
+        raise
+    after_accumulation(hooked)
 
 
 def _said(items: Items) -> Items:

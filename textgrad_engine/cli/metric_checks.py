@@ -53,8 +53,24 @@ def check_metrics(config: Config) -> None:
                 *where,
                 "scale",
             )
-        if len(found) == 1:
-            _check_alone(config, where, metric)
+        if metric.weight is not None and len(found) == 1:
+            config.fail(f"{table} weight means nothing to one metric; take it out, or write several [[metric]]", *where)
+        if metric.floor is not None and len(found) == 1:
+            of_rubric = '; one under a criterion stands in that, { criterion = "...", floor = 0.9 }'
+            config.fail(
+                f"{table} floor is for one of several metrics, as no change is kept by which the score of one falls; "
+                "take it out, or write several [[metric]]; floors under slices of the examples are in [guards]"
+                f"{of_rubric if metric.kind == 'rubric' else ''}",
+                *where,
+                "floor",
+            )
+        if metric.target is not None and len(found) == 1:
+            config.fail(
+                f"{table} target is for one of several metrics; write [data] target = {toml_value(metric.target)} "
+                "instead",
+                *where,
+                "target",
+            )
         _check_criteria(config, where, metric)
         config.metric_function(where, metric)
         _check_field(config, where, metric)
@@ -63,28 +79,6 @@ def check_metrics(config: Config) -> None:
             f"[data] target = {config.data.target!r} is the column of no metric, as each [[metric]] names its own; "
             "take it out",
             "data",
-            "target",
-        )
-
-
-def _check_alone(config: Config, where: Keys, metric: Metric) -> None:
-    """It has nothing that only one of several has."""
-    table = table_of(where)
-    if metric.weight is not None:
-        config.fail(f"{table} weight means nothing to one metric; take it out, or write several [[metric]]", *where)
-    if metric.floor is not None:
-        of_rubric = '; one under a criterion stands in that, { criterion = "...", floor = 0.9 }'
-        config.fail(
-            f"{table} floor is for one of several metrics, as no change is kept by which the score of one falls; "
-            "take it out, or write several [[metric]]; floors under slices of the examples are in [guards]"
-            f"{of_rubric if metric.kind == 'rubric' else ''}",
-            *where,
-            "floor",
-        )
-    if metric.target is not None:
-        config.fail(
-            f"{table} target is for one of several metrics; write [data] target = {toml_value(metric.target)} instead",
-            *where,
             "target",
         )
 

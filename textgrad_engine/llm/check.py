@@ -27,7 +27,6 @@ from textgrad_engine.llm.parsing import BEGINS_THINKING, THOUGHT_END, check_json
 from textgrad_engine.llm.redact import redacted, secrets_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion, Usage, impossible_in
-from textgrad_engine.llm.response_format import ResponseFormat
 from textgrad_engine.llm.usage import asks_others
 from textgrad_engine.llm.wire_tool_calls import problem_of
 from textgrad_engine.wording import with_article
@@ -178,22 +177,16 @@ class Check(Wrapper):
             )
         if not completion.text.isascii():
             self._reject_surrogates(completion.text)
-        return self._said(request, completion) if wanted is None else self._in_form(request, completion, wanted)
-
-    def _said(self, request: Request, completion: Completion) -> Completion:
-        """An answer in words, without thoughts that stand in it."""
-        said = completion.text
-        if THOUGHT_END not in said and BEGINS_THINKING.match(said) is None:  # of nearly every answer
-            return completion
-        without = without_thoughts(completion, request)
-        if not without.text:
-            raise EmptyResponse(
-                f"{self.name!r} answered {with_article(request.purpose)} call with thoughts and nothing behind them"
-            )
-        return without
-
-    def _in_form(self, request: Request, completion: Completion, wanted: ResponseFormat) -> Completion:
-        """An answer that is to be JSON, without what stands around that."""
+        if wanted is None:
+            said = completion.text
+            if THOUGHT_END not in said and BEGINS_THINKING.match(said) is None:  # of nearly every answer
+                return completion
+            without = without_thoughts(completion, request)
+            if not without.text:
+                raise EmptyResponse(
+                    f"{self.name!r} answered {with_article(request.purpose)} call with thoughts and nothing behind them"
+                )
+            return without
         who = self._who.get(request.purpose)
         if who is None:
             who = self._who[request.purpose] = f"{self.name!r} ({request.purpose})"

@@ -222,8 +222,24 @@ class Metered(Wrapper):
                 each.end(request.purpose, usage, failed=failed, saved=saved)
             try:
                 if observers and (failed or usage is not None):  # neither: the call was cancelled, and had paid nothing
-                    took = time.perf_counter() - began
-                    record = self._record_of(request, own, completion, failure, started=started, took=took)
+                    record = CallRecord(
+                        request.purpose,
+                        self.name,
+                        request,
+                        completion,
+                        failure,
+                        started,
+                        call_key.get(),
+                        time.perf_counter() - began,
+                        getattr(failure, "attempts", None) if completion is None else completion.attempts,
+                        completion is not None and completion.cached,
+                        self._keys,
+                        call_item.get(),
+                        call_tool.get(),
+                        call_place.get(),
+                        own.id,
+                        own.sample,
+                    )
                     for tell in observers:
                         tell(record)
             finally:
@@ -232,36 +248,6 @@ class Metered(Wrapper):
                 for each in meters:
                     each.leave()
                 failure = None  # else frame and traceback keep each other alive
-
-    def _record_of(
-        self,
-        request: Request,
-        call: UnderWay,
-        completion: Completion | None,
-        failure: Exception | asyncio.CancelledError | None,
-        *,
-        started: float,
-        took: float,
-    ) -> CallRecord:
-        """The record of a call that has ended, in the call's own context."""
-        return CallRecord(
-            request.purpose,
-            self.name,
-            request,
-            completion,
-            failure,
-            started,
-            call_key.get(),
-            took,
-            getattr(failure, "attempts", None) if completion is None else completion.attempts,
-            completion is not None and completion.cached,
-            self._keys,
-            call_item.get(),
-            call_tool.get(),
-            call_place.get(),
-            call.id,
-            call.sample,
-        )
 
     def _warn_of_twice(self, usage: Usage | None) -> None:
         if not self._warned and usage is not None and usage.input_tokens + usage.output_tokens:

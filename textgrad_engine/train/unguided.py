@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from textgrad_engine.autograd import Variable
@@ -104,31 +104,34 @@ def search_without_feedback(
     )
     search.to_the_end = to_the_end
     texts, tried, kept, problem = start, 0, 0, ""
-    with meter() as used, phase(), limited(most) as limit:
-        try:
-            while used.total.calls + used.cached < most.calls and (decided := search.step(objective)) is not None:
-                tried += decided.race is not None
-                if decided.kept:
-                    kept += 1
-                    texts = search.texts()
-        except BudgetExceeded as error:
-            if not limit.refused(error):  # but one around the run
-                raise
-        except UNANSWERED as error:
-            problem = f"{type(error).__name__}: {error}"
-        finally:
-            search.close()
-            write_texts(objective.parameters, start)
-    found = Searched(start, seed_val, tried, kept, used.total, problem)
+    with meter() as used:
+        with phase(), limited(most) as limit:
+            try:
+                while used.total.calls + used.cached < most.calls and (decided := search.step(objective)) is not None:
+                    tried += decided.race is not None
+                    if decided.kept:
+                        kept += 1
+                        texts = search.texts()
+            except BudgetExceeded as error:
+                if not limit.refused(error):  # but one around the run
+                    raise
+            except UNANSWERED as error:
+                problem = f"{type(error).__name__}: {error}"
+            finally:
+                search.close()
+                write_texts(objective.parameters, start)
+        searched = used.total
     if texts == start:
-        return found
+        return Searched(start, seed_val, tried, kept, searched, problem)
     try:
         with phase():
             objective.move(texts)
             val = objective.evaluation(texts)
     except UNANSWERED as error:
-        return replace(found, problem=problem or f"{type(error).__name__}: {error}")
-    return replace(found, texts=texts, val=val) if beats_seed(objective, start, texts, seed_val, val) else found
+        return Searched(start, seed_val, tried, kept, searched, problem or f"{type(error).__name__}: {error}")
+    if not beats_seed(objective, start, texts, seed_val, val):
+        return Searched(start, seed_val, tried, kept, searched, problem)
+    return Searched(texts, val, tried, kept, searched, problem)
 
 
 def beats_seed(objective: Objective, seed: Texts, best: Texts, seed_val: Evaluation, best_val: Evaluation) -> bool:
