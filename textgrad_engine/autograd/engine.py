@@ -34,15 +34,14 @@ from typing import Any
 
 from textgrad_engine import dispatch
 from textgrad_engine.autograd.arguments import needs_by_argument
-from textgrad_engine.autograd.arrivals import Arrivals
-from textgrad_engine.autograd.backward_rules import Backward, RuleCall, run_together
+from textgrad_engine.autograd.backward_rules import Backward, InOrder, RuleCall, run_together
 from textgrad_engine.autograd.blame import Blame
 from textgrad_engine.autograd.context import FREED, Context, any_context
 from textgrad_engine.autograd.forgiving import FORGIVING
 from textgrad_engine.autograd.grad_mode import set_grad_enabled
-from textgrad_engine.autograd.gradient import Items
+from textgrad_engine.autograd.gradient import Items, without_zeros
 from textgrad_engine.autograd.graph import POST, PRE, AccumulateGrad, FunctionNode, GradientEdge, Node
-from textgrad_engine.autograd.hooks import after_rule, before_rule
+from textgrad_engine.autograd.hooks import MultiGradHook, after_rule, before_rule, on_gradient
 from textgrad_engine.autograd.layers import LAYERS
 from textgrad_engine.autograd.reach import reach_of
 from textgrad_engine.autograd.rules import run_rule
@@ -89,10 +88,14 @@ def run_on_tape(roots: Roots, targets: Sequence[GradientEdge]) -> dict[GradientE
 class Pass:
     """One backward pass; see the notes at the top of this file."""
 
-    def __init__(self, roots: Roots, captures: Sequence[GradientEdge] | None) -> None:
+    def __init__(
+        self,
+        roots: Roots,
+        captures: Sequence[GradientEdge] | None,
+    ) -> None:
+        self._captured: dict[GradientEdge, Items] = {edge: [] for edge in captures or ()}
         self._all_wanted = captures is None
-        self._visits, self._order, orders = plan(roots.nodes, captures)
-        self._arrivals = Arrivals(self._visits, orders, captures)
+        self._visits, self._order, self._example_orders = plan(roots.nodes, captures)
         self._ready: list[Visit] = []
         self._waiting = Waiting()
         self._groups: dict[Any, list[Visit]] = {}
@@ -101,6 +104,7 @@ class Pass:
         self._forgiven: list[tuple[Visit, BaseException]] = []
         self._blame: Blame | None = None
         self._before_prehooks: dict[Node, Sequence[Items]] = {}
+        self.multi: dict[MultiGradHook, Any] = {}
         self._roots = roots.nodes
         self._reach = reach_of(self._visits, roots.nodes, captures) if LAYERS.get() else None
         self._first: dict[Visit, None] = {}
@@ -202,7 +206,7 @@ class Pass:
         sent, visit.gradients = visit.gradients or [], None
         if len(sent) > 1:
             sent.sort(key=place_of)
-        visit.arrived = self._arrivals.at(node, sent)
+        visit.arrived = self._arrived_at(node, sent)
         if isinstance(node, AccumulateGrad) or not visit.needed:
             return
         assert isinstance(node, FunctionNode)
@@ -225,6 +229,47 @@ class Pass:
             self._wave.append(visit)  # there is nobody to wait for
         else:
             self._groups.setdefault(group, []).append(visit)
+
+    def _arrived_at(self, node: Node, sent: list[Contribution]) -> list[Items]:
+        """For each output of a node the feedback on it, after hooks."""
+        arrived = []
+        by_output = None if node.num_outputs == 1 else _by_output(sent)
+        for number in range(node.num_outputs):
+            contributions = sent if by_output is None else by_output.get(number, [])
+            if len(contributions) > 1:
+                contributions = self._ordered_for_examples(node, contributions)
+            items = []
+            for one in contributions:
+                items.append(one[4])  # noqa: PERF401  a comprehension would cost a frame
+            items = without_zeros(items)
+            if node.variable._hooks if type(node) is AccumulateGrad else node.hooks:  # type: ignore[attr-defined]
+                items = self._hooked(node, number, items)
+            arrived.append(items)
+            if self._captured and (edge := GradientEdge(node, number)) in self._captured:
+                self._captured[edge] = items
+        return arrived
+
+    def _ordered_for_examples(self, node: Node, contributions: list[Contribution]) -> list[Contribution]:
+        """Where examples of a batch have their feedback in different orders, give each its own; see NOTE [Rank]."""
+        orders = self._example_orders
+        if orders is None or (isinstance(node, FunctionNode) and node.function.of_batch):
+            return contributions
+        if orders.differ([one[0] for one in contributions]):
+            items = run_rule(InOrder(contributions, orders, orders.inside[node]))
+            return [(*contributions[0][:4], item) for item in items]
+        return contributions
+
+    def _hooked(self, node: Node, number: int, items: Items) -> Items:
+        if isinstance(node, FunctionNode):
+            hooks = node.hooks.get(number) if node.hooks is not None else None
+        else:
+            hooks = node.variable._hooks  # type: ignore[attr-defined]  # the other kind is AccumulateGrad
+        return on_gradient(self, GradientEdge(node, number), hooks, items) if hooks else items
+
+    def reaches(self, edge: GradientEdge) -> bool:
+        """Whether the gradient at an edge is computed in this pass."""
+        visit = self._visits.get(edge.node)
+        return visit is not None and (visit.needed or edge in self._captured)
 
     def _call_rule(self, visits: list[Visit], *, together: bool) -> None:
         """Run the rule of a node, or of several that share a call."""
@@ -383,7 +428,15 @@ class Pass:
         dispatch.check_cancelled("this backward", "it leaves no feedback behind")
         prehooked = self._before_prehooks
         write(self._order, prehooked, accumulate=accumulate, retain_graph=retain_graph, retained=retained)
-        return self._arrivals.captured
+        return self._captured
+
+
+def _by_output(sent: Sequence[Contribution]) -> dict[int, list[Contribution]]:
+    """What was sent to each output of a node, in order."""
+    found: dict[int, list[Contribution]] = {}
+    for one in sent:
+        found.setdefault(one[3], []).append(one)
+    return found
 
 
 _WAVE = 32

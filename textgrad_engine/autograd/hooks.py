@@ -56,7 +56,7 @@ from textgrad_engine.checks import check, in_order
 from textgrad_engine.errors import AutogradError
 
 if TYPE_CHECKING:
-    from textgrad_engine.autograd.arrivals import Arrivals
+    from textgrad_engine.autograd.engine import Pass
 
 
 class _HookCall(Rule):
@@ -123,7 +123,7 @@ class MultiGradHook:
     def __init__(self, edges: tuple[GradientEdge, ...], any_of: bool, function: Callable[..., Any]) -> None:
         self.edges, self.any, self.function = edges, any_of, function
 
-    def arrived(self, work: Arrivals, edge: GradientEdge, items: Items) -> None:
+    def arrived(self, work: Pass, edge: GradientEdge, items: Items) -> None:
         """One of the gradients is complete."""
         state = work.multi.get(self)
         if state is None:
@@ -216,7 +216,7 @@ def call_hooks_of(stand_ins: Sequence[tuple[Variable, Variable]]) -> None:
         own |= {key: several[hook] for key, hook in own.items() if type(hook) is MultiGradHook}
 
 
-def on_gradient(work: Arrivals, edge: GradientEdge, hooks: dict[int, Any], items: Items) -> Items:
+def on_gradient(work: Pass, edge: GradientEdge, hooks: dict[int, Any], items: Items) -> Items:
     """Run the hooks on one gradient, and return what goes on instead of it."""
     for hook in tuple(hooks.values()):
         if type(hook) is MultiGradHook:
