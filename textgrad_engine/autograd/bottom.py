@@ -63,34 +63,22 @@ def run_at_bottom(cls: type[Function], args: tuple[Any, ...]) -> Any:
     finally:
         GRAD_ENABLED.reset(token)
     if recording:
-        _record(cls, ctx, edges, layout, raws, outs)
+        node = FunctionNode(cls, ctx, edges, layout, len(outs))
+        for number, out in enumerate(outs):
+            if not isinstance(out, Variable):
+                ctx._plain += (number,)
+            elif not ctx._is_constant(out, raws[number]):
+                out._requires_grad, out._grad_fn, out.output_nr = True, node, number
+                if type(out._data) is list:
+                    ctx._note_batch(number, out._data)
         if len(ctx._plain) == len(outs) and any(out is not None for out in outs):
             raise TypeError(
                 f"{cls.__name__}.forward returned {told(raw)}, and an input of it wants feedback, which reaches "
                 "Variables alone: return Variable(text, role=...), or give it what .detach() gives"
             )
+        ctx._seal(node, raws, outs)
         _newest[0] = ctx._node
     return outs[0] if single else outs
-
-
-def _record(
-    cls: type[Function],
-    ctx: Context,
-    edges: tuple[GradientEdge | None, ...],
-    layout: tuple[Any, ...],
-    raws: tuple[Any, ...],
-    outs: tuple[Any, ...],
-) -> None:
-    """Make the node of a forward that has run; its outputs that are Variables come from it."""
-    node = FunctionNode(cls, ctx, edges, layout, len(outs))
-    for number, out in enumerate(outs):
-        if not isinstance(out, Variable):
-            ctx._plain += (number,)
-        elif not ctx._is_constant(out, raws[number]):
-            out._requires_grad, out._grad_fn, out.output_nr = True, node, number
-            if type(out._data) is list:
-                ctx._note_batch(number, out._data)
-    ctx._seal(node, raws, outs)
 
 
 def _edges_of(inputs: list[Variable]) -> tuple[GradientEdge | None, ...]:
@@ -175,9 +163,19 @@ def _dispatch(
     )
     for number, out in enumerate(outs):
         out._call, out._index = call, number
-    whole: Any = outs[0] if count == 1 else outs
     if recording:
-        _set_up_ahead(cls, ctx, args, whole, call)
+        try:
+            if cls.only_saves:
+                cls.setup_context(ctx, args, outs[0] if count == 1 else outs)
+            elif not style.takes_ctx:
+                token = GRAD_ENABLED.set(False)
+                try:
+                    cls.setup_context(ctx, args, outs[0] if count == 1 else outs)
+                finally:
+                    GRAD_ENABLED.reset(token)
+        except BaseException as error:
+            call._finish(None, error)  # if it has not begun, it need not: nobody has its outputs
+            raise
         node = (LateNode if cls.finds_inputs else FunctionNode)(cls, ctx, edges, layout, count)
         node.call = call
         for number, out in enumerate(outs):
@@ -186,23 +184,7 @@ def _dispatch(
         ctx._seal(node, outs, outs)
         if not cls.finds_inputs:  # its edges are not known yet
             _newest[0] = ctx._node
-    return whole
-
-
-def _set_up_ahead(cls: type[Function], ctx: Context, args: tuple[Any, ...], output: Any, call: Call) -> None:
-    """Have a Function say what its rule needs, while its forward is under way; a failure of that is the call's."""
-    try:
-        if cls.only_saves:
-            cls.setup_context(ctx, args, output)
-        elif not cls._style.takes_ctx:
-            token = GRAD_ENABLED.set(False)
-            try:
-                cls.setup_context(ctx, args, output)
-            finally:
-                GRAD_ENABLED.reset(token)
-    except BaseException as error:
-        call._finish(None, error)  # if it has not begun, it need not: nobody has its outputs
-        raise
+    return outs[0] if count == 1 else outs
 
 
 def _pending(role: str | None) -> Variable:

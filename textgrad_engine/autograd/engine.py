@@ -155,50 +155,45 @@ class Pass:
     def _run(self) -> None:
         blocking_is_wrong = dispatch.in_loop_thread()
         while True:
-            self._begin_ready()
+            while self._ready:
+                visit = self._ready.pop()
+                if self._blame is not None and not self._blame.may_begin(visit):
+                    continue
+                try:
+                    self._begin(visit)
+                except Exception as error:
+                    self._fail(error, visit)
+                if len(self._wave) >= _WAVE:
+                    self._begin_wave()
+                if not self._waiting.events.empty():
+                    self._waiting.take_in()
             if self._wave:
                 self._begin_wave()
-            elif self._waiting.visits:
-                if blocking_is_wrong:
-                    raise dispatch.would_wait_for_itself("backward waits for feedback", "await variable.abackward(...)")
-                visit = self._waiting.next()
-                if visit in self._waiting.visits:  # else it comes behind what has failed
-                    self._waiting.visits.remove(visit)
-                    self._go_on(visit)
-            else:
+                continue
+            if not self._waiting.visits:
                 if self._blame is not None:
                     self._blame.end()
                 if not self._groups:
                     return
                 self._flush_groups()
-
-    def _begin_ready(self) -> None:
-        while self._ready:
-            visit = self._ready.pop()
-            if self._blame is not None and not self._blame.may_begin(visit):
                 continue
-            try:
-                self._begin(visit)
-            except Exception as error:
-                self._fail(error, visit)
-            if len(self._wave) >= _WAVE:
-                self._begin_wave()
-            if not self._waiting.events.empty():
-                self._waiting.take_in()
-
-    def _go_on(self, visit: Visit) -> None:
-        """What a node has waited for is there, or has failed."""
-        if visit.error is not None:
-            self._failed(visit, visit.error)
-        elif visit.outcome is BEGIN:
-            self._await_forward(visit)
-        elif visit.outcome is not SETTLED:
-            outcome, visit.outcome = visit.outcome, None
-            self._receive(visit, outcome[visit.node])
-        elif visit.node.hooks:  # type: ignore[attr-defined]  # a FunctionNode: no other has a rule
-            self._pass_on(visit)
-        else:
-            self._deliver(visit)
+            if blocking_is_wrong:
+                raise dispatch.would_wait_for_itself("backward waits for feedback", "await variable.abackward(...)")
+            visit = self._waiting.next()
+            if visit not in self._waiting.visits:  # it comes behind what has failed
+                continue
+            self._waiting.visits.remove(visit)
+            if visit.error is not None:
+                self._failed(visit, visit.error)
+            elif visit.outcome is BEGIN:
+                self._await_forward(visit)
+            elif visit.outcome is not SETTLED:
+                outcome, visit.outcome = visit.outcome, None
+                self._receive(visit, outcome[visit.node])
+            elif visit.node.hooks:  # type: ignore[attr-defined]  # a FunctionNode: no other has a rule
+                self._pass_on(visit)
+            else:
+                self._deliver(visit)
 
     def _begin(self, visit: Visit) -> None:
         """All feedback on a node's outputs has arrived: put it in order, then run the node's rule or pass it by."""
@@ -206,7 +201,22 @@ class Pass:
         sent, visit.gradients = visit.gradients or [], None
         if len(sent) > 1:
             sent.sort(key=place_of)
-        visit.arrived = self._arrived_at(node, sent)
+        arrived = []
+        by_output = None if node.num_outputs == 1 else _by_output(sent)
+        for number in range(node.num_outputs):
+            contributions = sent if by_output is None else by_output.get(number, [])
+            if len(contributions) > 1:
+                contributions = self._ordered_for_examples(node, contributions)
+            items = []
+            for one in contributions:
+                items.append(one[4])  # noqa: PERF401  a comprehension would cost a frame
+            items = without_zeros(items)
+            if node.variable._hooks if type(node) is AccumulateGrad else node.hooks:  # type: ignore[attr-defined]
+                items = self._hooked(node, number, items)
+            arrived.append(items)
+            if self._captured and (edge := GradientEdge(node, number)) in self._captured:
+                self._captured[edge] = items
+        visit.arrived = arrived
         if isinstance(node, AccumulateGrad) or not visit.needed:
             return
         assert isinstance(node, FunctionNode)
@@ -229,25 +239,6 @@ class Pass:
             self._wave.append(visit)  # there is nobody to wait for
         else:
             self._groups.setdefault(group, []).append(visit)
-
-    def _arrived_at(self, node: Node, sent: list[Contribution]) -> list[Items]:
-        """For each output of a node the feedback on it, after hooks."""
-        arrived = []
-        by_output = None if node.num_outputs == 1 else _by_output(sent)
-        for number in range(node.num_outputs):
-            contributions = sent if by_output is None else by_output.get(number, [])
-            if len(contributions) > 1:
-                contributions = self._ordered_for_examples(node, contributions)
-            items = []
-            for one in contributions:
-                items.append(one[4])  # noqa: PERF401  a comprehension would cost a frame
-            items = without_zeros(items)
-            if node.variable._hooks if type(node) is AccumulateGrad else node.hooks:  # type: ignore[attr-defined]
-                items = self._hooked(node, number, items)
-            arrived.append(items)
-            if self._captured and (edge := GradientEdge(node, number)) in self._captured:
-                self._captured[edge] = items
-        return arrived
 
     def _ordered_for_examples(self, node: Node, contributions: list[Contribution]) -> list[Contribution]:
         """Where examples of a batch have their feedback in different orders, give each its own; see NOTE [Rank]."""
@@ -384,13 +375,9 @@ class Pass:
                     assert target.gradients is not None
                     for item in items:
                         target.gradients.append((visit.rank, position, visit.number, nr, item))
-                self._heard(target)
-
-    def _heard(self, target: Visit) -> None:
-        """One node less is to be heard before this one begins."""
-        target.waits_for -= 1
-        if target.waits_for == 0:  # its forward is done by now, unless the one behind it never read its value
-            self._await_forward(target)
+                target.waits_for -= 1
+                if target.waits_for == 0:  # its forward is done by now, unless the one behind it never read its value
+                    self._await_forward(target)
 
     def _pass_examples(self, visit: Visit, sent: Sequence[Contribution]) -> None:
         """Take a batch of feedback apart, or put it together, piece by piece; see NOTE [Rank]."""
@@ -409,7 +396,9 @@ class Pass:
                     target.gradients += [(rank, position, visit.number, edge.output_nr, item) for item in items]
         for target in visit.targets:
             if target is not None:
-                self._heard(target)
+                target.waits_for -= 1
+                if target.waits_for == 0:
+                    self._await_forward(target)
 
     def _flush_groups(self) -> None:
         """Nothing else can go on: the nodes that may share a call have all arrived. Nodes are taken in graph order."""
