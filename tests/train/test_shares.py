@@ -46,9 +46,9 @@ def shares(limit: int, on_record: dict[str, OnRecord] | None = None, **ends: str
     return given
 
 
-def taken(calls: int, *, finished: bool = False, free: int = 0, limit: int = 0) -> OnRecord:
+def taken(calls: int, *, finished: bool = False, free: int = 0, limit: int = 0, spent: bool = False) -> OnRecord:
     share = Share(Amount(free, UNLIMITED, UNLIMITED), Amount(limit, UNLIMITED, UNLIMITED)) if limit else None
-    return OnRecord(Usage(calls=calls), finished, share)
+    return OnRecord(Usage(calls=calls), finished, share, spent)
 
 
 def test_what_nobody_took_goes_to_those_that_come_after() -> None:
@@ -196,6 +196,16 @@ def test_what_is_on_record_counts_alike_for_runs_that_go_on_at_once() -> None:
     on_record = {"fold-3": taken(40, finished=True), "fold-1": taken(130)}
     _, given = given_at_once(400, on_record)
     assert (given["fold-1"], given["fold-2"], given["fold-3"]) == (130, 115, 400)
+
+
+def test_what_some_left_goes_to_those_that_spent_theirs_once_all_have_ended() -> None:
+    """Resumed with the same budget; where one was killed, all get what they would have had."""
+    cut = taken(98, free=400, limit=100, spent=True)
+    ended = {"fold-1": taken(40, finished=True), "fold-3": taken(60, finished=True), "fold-2": cut}
+    assert given_at_once(400, {**ended, "final": taken(120, finished=True)})[1]["fold-2"] == 180
+    assert given_at_once(400, {**ended, "final": taken(200, finished=True)})[1]["fold-2"] == 100
+    assert given_at_once(400, {**ended, "final": taken(120)})[1]["fold-2"] == 100
+    assert given_at_once(400, {**ended, "fold-1": cut, "final": taken(120, finished=True)})[1]["fold-2"] == 110
 
 
 def test_a_line_about_a_run_among_others_begins_with_its_fold() -> None:

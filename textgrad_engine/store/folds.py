@@ -275,10 +275,11 @@ class FoldsWriter:
         run, share = read_run(path), self._known.get(name)
         if run.result is not None and run.result.status == "finished":
             return OnRecord(run.result.total, finished=True, share=share)
+        spent = run.result is not None and run.result.status == "budget"
         try:
-            return OnRecord(run.usage(), share=share)
+            return OnRecord(run.usage(), share=share, spent=spent)
         except RunError:  # whoever goes on with the run is told
-            return OnRecord(Usage() if run.result is None else run.result.total, share=share)
+            return OnRecord(Usage() if run.result is None else run.result.total, share=share, spent=spent)
 
     def keep_share(self, name: str, share: Share) -> None:
         """Write down what a run is given, before it begins; nothing where there never was a limit.

@@ -51,11 +51,13 @@ class OnRecord:
         used: by its calls.
         finished: whether it is only played back.
         share: what it was given; None where nobody wrote that down.
+        spent: whether it ended, with a result, as its share was spent.
     """
 
     used: Usage = field(default_factory=Usage)
     finished: bool = False
     share: Share | None = None
+    spent: bool = False
 
     def held(self, name: str) -> int:
         """What it holds of calls, tokens or money: what it was given, and what it took where it is finished."""

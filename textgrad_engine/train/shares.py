@@ -9,7 +9,7 @@ NOTE [Shares]
     would come less far than before (as a run keeps back what its end takes, what it used is less than that). So the
     runs are filled up to one level: one that had more keeps that, the others get the level. With nothing on record that
     is an equal part. A run that begins with as much left as before is given what it was given before, so one that was
-    killed is what it would have been.
+    killed is what it would have been. When all of them have ended, what some have left goes to those that spent theirs.
 """
 
 from __future__ import annotations
@@ -116,12 +116,13 @@ def _share(name: str, to_come: Mapping[str, OnRecord]) -> Share:
     """
     free, own = Reserve().free, to_come[name]
     others = [each for other, each in to_come.items() if other != name]
+    all_ended = all(each.finished or each.spent for each in to_come.values())
 
     def part(kind: str) -> int:
         left: int = getattr(free, kind)
         if left >= UNLIMITED:
             return UNLIMITED
-        if own.share is not None and getattr(own.share.free, kind) == left:
+        if own.share is not None and getattr(own.share.free, kind) == left and not all_ended:
             return int(getattr(own.share.limit, kind))
         left_over = left - sum(each.held(kind) for each in others if each.finished)
         return min(left, _filled(left_over, own.held(kind), [each.held(kind) for each in others if not each.finished]))
