@@ -29,7 +29,7 @@ from contextvars import ContextVar, copy_context
 from types import FrameType
 from typing import TypeVar
 
-from textgrad_engine.dispatch import Moment, Scope, aside, call_soon, settled
+from textgrad_engine.dispatch import Scope, aside, call_soon, settled
 from textgrad_engine.dispatch.thread import loop_thread
 from textgrad_engine.dispatch.threads import Pool
 from textgrad_engine.llm.stop import Stop, stopped_by_errors
@@ -45,9 +45,6 @@ HASTE = 5.0
 
 TERMINATING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGBREAK") if hasattr(signal, name))
 """What somebody else sends who wants the program to end."""
-
-_A_MOMENT = 1.0
-"""Seconds in which works whose answers were given up come to their end, unless they do something else."""
 
 ONCE = 0.5
 """Seconds after SIGTERM in which a further one is no second one."""
@@ -170,11 +167,8 @@ def at_once(works: Sequence[Callable[[], T]], most: int) -> list[T]:
         try:
             settled(futures)
         except BaseException:  # a Ctrl-C that ends all
-            pool.cancel()
             listener.give_up()
-            moment = Moment(_A_MOMENT)
-            while not (moment.over() or all(future.done() for future in futures)):
-                time.sleep(0.01)
+            pool.leave(futures)
             raise
     if errors:
         raise errors[0]
