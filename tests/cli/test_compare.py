@@ -10,6 +10,7 @@ import random
 import re
 import shutil
 import signal
+import threading
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +25,7 @@ from textgrad_engine.llm import Completion, Request, Wrapper
 from textgrad_engine.llm.money import money
 from textgrad_engine.llm.simulated import TicketsModel
 from textgrad_engine.testing import LoopbackServer
-from textgrad_engine.train import Evaluation, compare
+from textgrad_engine.train import Evaluation, compare, interrupt
 
 GIFTS = "Sort the ticket into a queue.\nIf a ticket is about gift cards, choose account.\nAnswer with its name alone.\n"
 OWN_MODEL = '''
@@ -810,14 +811,30 @@ def test_all_of_them_go_on_at_once_with_the_same_scores(cli: Any, task: Path) ->
         assert arm["usage"] == other["usage"]
 
 
-def test_ctrl_c_ends_all_of_them_and_what_they_did_not_come_to_is_not_lost(cli: Any, task: Path) -> None:
+def test_ctrl_c_ends_all_of_them_and_what_they_did_not_come_to_is_not_lost(
+    cli: Any, task: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each is compared on what both have answered, and the command ends as interrupted."""
+
+    heard, press = threading.Event(), interrupt._Listener.press
+
+    def pressed(listener: Any) -> None:
+        press(listener)
+        heard.set()
+
+    monkeypatch.setattr(interrupt._Listener, "press", pressed)
 
     class Pressing(Noting):
         async def complete(self, request: Request) -> Completion:
-            if len(self.asked) == 70:
-                os.kill(os.getpid(), signal.SIGINT)
-            return await super().complete(request)
+            answer = await super().complete(request)
+            if len(self.asked) >= 70:
+                if not self.pressed:
+                    self.pressed = True
+                    os.kill(os.getpid(), signal.SIGINT)
+                assert await asyncio.to_thread(heard.wait, 60)  # what is sent meanwhile is all that may be in flight
+            return answer
+
+        pressed = False
 
     rows = [json.loads((task / "val.jsonl").read_text().splitlines()[0]) | {"id": f"r{n}"} for n in range(200)]
     many = task / "many.jsonl"
