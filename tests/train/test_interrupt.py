@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import functools
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -337,7 +338,7 @@ def test_an_error_in_one_work_stops_the_others_and_is_raised_when_they_have_ende
 
 def test_the_first_signal_stops_all_works_at_once_and_the_second_gives_them_up() -> None:
     """Answers that are under way are waited for once, and not twice."""
-    under_way, stops, ended = threading.Barrier(3), list[Stop](), list[str]()
+    under_way, stops, ended = threading.Barrier(3), list[Stop](), queue.SimpleQueue[str]()
 
     async def hang(request: Request) -> Any:
         await asyncio.Event().wait()
@@ -350,7 +351,7 @@ def test_the_first_signal_stops_all_works_at_once_and_the_second_gives_them_up()
             try:
                 return str(answer.data)
             except CallCancelled:
-                ended.append("stopped" if stop.is_set else "not")
+                ended.put("stopped" if stop.is_set else "not")
                 raise
 
     def presses() -> None:
@@ -365,4 +366,4 @@ def test_the_first_signal_stops_all_works_at_once_and_the_second_gives_them_up()
     threading.Thread(target=presses).start()
     with pytest.raises(KeyboardInterrupt):
         at_once([work, work], 2)
-    assert ended == ["stopped"] * 2
+    assert [ended.get(timeout=60) for _ in range(2)] == ["stopped"] * 2

@@ -25,6 +25,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextvars import ContextVar, copy_context
 from types import FrameType
 from typing import TypeVar
@@ -163,8 +164,10 @@ def at_once(works: Sequence[Callable[[], T]], most: int) -> list[T]:
                 listener.press()
                 raise
 
-        futures = [pool.submit(copy_context().run, done, work) for work in works]
+        futures: list[Future[T]] = []
         try:
+            for work in works:
+                futures.append(pool.submit(copy_context().run, done, work))
             settled(futures)
         except BaseException:  # a Ctrl-C that ends all
             listener.give_up()
