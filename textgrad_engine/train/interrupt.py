@@ -166,8 +166,7 @@ def at_once(works: Sequence[Callable[[], T]], most: int) -> list[T]:
 
         futures: list[Future[T]] = []
         try:
-            for work in works:
-                futures.append(pool.submit(copy_context().run, done, work))
+            futures.extend(pool.submit(copy_context().run, done, work) for work in works)
             settled(futures)
         except BaseException:  # a Ctrl-C that ends all
             listener.give_up()
