@@ -532,6 +532,34 @@ def test_a_changed_program_is_told_before_it_pays(
     assert read_run(path).usage().calls == read_run(path).result.total.calls + bought  # type: ignore[union-attr]
 
 
+def test_a_prompt_file_that_was_changed_since_is_told(
+    cli: Any, small: Any, tmp_path: Path, dying: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run goes on with its own seed prompt, which is not the text that somebody has just edited."""
+    monkeypatch.chdir(tmp_path)
+    config = (TICKETS / "config.toml").read_text(encoding="utf-8")
+    system = config[config.index("system =") : config.index("user =")]
+    folder, path = small((system, 'system_file = "prompt.txt"\n')), tmp_path / "run"
+    file = folder / "prompt.txt"
+    file.write_text(f"{system[12:-4]}\n", encoding="utf-8")
+    dying(60)
+    assert killed(cli, "train", folder, "--run-dir", path)
+    dying(0)
+    asis = shutil.copytree(path, tmp_path / "as-it-is")
+    assert "was changed since" not in cli("resume", asis).stderr
+    file.write_text("Sort the ticket.\n", encoding="utf-8")
+    for more, told in ((("--quiet",), False), ((), True)):
+        result = cli("resume", shutil.copytree(path, tmp_path / f"told-{told}"), *more)
+        assert result.exit_code == 0, result.stderr
+        said = (
+            "note: small/prompt.txt was changed since the run was begun. The run goes on with the prompt that it began "
+            "with; `train` begins a new one with the file as it is."
+        )
+        assert (said in " ".join(result.stderr.split())) == told
+        seed = read_run(tmp_path / f"told-{told}").seed["system"]
+        assert seed == read_run(path).seed["system"] != "Sort the ticket."
+
+
 @pytest.mark.parametrize(
     ("optimizer", "prompt", "who"),
     [
