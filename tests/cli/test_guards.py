@@ -44,10 +44,12 @@ def test_errors_name_the_line(cli: Any, small: Any, text: str, line: int, messag
     folder = with_guards(small, text)
     config = (folder / "config.toml").read_text(encoding="utf-8")
     start = config[: config.index("[guards]\n")].count("\n") + 1
-    result = cli("train", folder)
-    assert result.exit_code == 2
-    assert f"config.toml:{start + line}: " in result.stderr
-    assert re.search(message, result.stderr)
+    for command in ("train", "eval", "compare", "estimate"):
+        more = ("--config", folder) if command == "compare" else ()
+        result = cli(command, folder, *more)
+        assert (command, result.exit_code) == (command, 2)
+        assert f"config.toml:{start + line}: " in result.stderr
+        assert re.search(message, result.stderr)
     assert not (folder / "runs").exists()
 
 

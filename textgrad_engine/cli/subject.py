@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from textgrad_engine.cli import run_data, runs
+from textgrad_engine.cli import build, run_data, runs
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import check_columns, load_examples, read_data
 from textgrad_engine.cli.config_file import load_config
@@ -83,7 +83,9 @@ def prompt_of_config(path: Path) -> Subject | None:
     if (path / "events.jsonl").is_file():
         return None
     config = load_config(path)
-    splits = dict(zip(run_data.SPLITS, read_data(config)))
+    train, val, test = read_data(config)
+    build.make_guards(config, val, train, test)  # as `train` refuses them: nobody looks for a slice that is misspelt
+    splits = dict(zip(run_data.SPLITS, (train, val, test)))
     if config.data.val is None:
         splits["val"] = None
     return Subject(path, config, "config", {}, run_data.kept_of(splits))
