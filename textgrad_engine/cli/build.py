@@ -14,10 +14,10 @@ from textgrad_engine.cli.contracts import check_shared, make_contracts
 from textgrad_engine.cli.optimizers import OwnSettings
 from textgrad_engine.cli.settings import Metric as ConfigMetric
 from textgrad_engine.cli.toml_lines import Keys
-from textgrad_engine.errors import DataError
+from textgrad_engine.errors import ConfigError, DataError
 from textgrad_engine.llm.account import Budget
 from textgrad_engine.llm.budget import budget
-from textgrad_engine.llm.cache import Cache
+from textgrad_engine.llm.cache import Cache, open_cache
 from textgrad_engine.llm.cached import caching
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.roles import use_models
@@ -278,6 +278,23 @@ def make_trainer(
         controls=controls,
         callbacks=callbacks,
     )
+
+
+def make_cache(wanted: bool, without: str) -> Cache | None:
+    """The user's cache, where it is wanted.
+
+    Args:
+        wanted: whether it is.
+        without: how the command is given to do without, such as "with --no-cache".
+
+    Raises:
+        ConfigError: it cannot be made or written; that says both ways on.
+    """
+    try:
+        return open_cache(None) if wanted else None
+    except ConfigError as error:
+        error.add_note(f"{without} nothing is kept on disk")
+        raise
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from textgrad_engine.cli import completion
+from textgrad_engine.cli import build, completion
 from textgrad_engine.cli.comparing import (
     Arm,
     Failure,
@@ -48,7 +48,6 @@ from textgrad_engine.cli.output import (
 from textgrad_engine.cli.spending import ModelOptions, limits_of
 from textgrad_engine.cli.subject import prompt_of_config, prompt_of_run
 from textgrad_engine.errors import BudgetExceeded, RunError
-from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.report.terminal import complain
 
 
@@ -144,7 +143,7 @@ def compare(
         arms, same = arms_of(subject, asked, prompt or [], model or [], config or [])
         if same and not not_worse:
             raise RunError(f"{same[0]}; leave one of them out")
-        answers = open_cache(None) if cache else None
+        answers = build.make_cache(cache, "with --no-cache")
         if arms[0].task.unkept:
             complain(f"{arms[0].task.unkept}{'' if cache else '; if it is ended early, it begins anew'}")
     for each in dict.fromkeys([*same, *programs_from_elsewhere(arms)]):

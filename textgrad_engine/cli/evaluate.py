@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from textgrad_engine.cli import completion, run_data
+from textgrad_engine.cli import build, completion, run_data
 from textgrad_engine.cli.evaluating import Asked, Done, Task, carried_out, checked, is_cached
 from textgrad_engine.cli.evaluation_words import as_document, in_one_line, in_words, short_of
 from textgrad_engine.cli.keeping import IN_THE_CACHE, on_record
@@ -32,7 +32,6 @@ from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, TOO_LOW, check
 from textgrad_engine.cli.spending import ModelOptions
 from textgrad_engine.cli.subject import Subject, prompt_of_config, prompt_of_run, with_files
 from textgrad_engine.errors import BudgetExceeded, RunError
-from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.report.earlier import measured, worse_than_the_run
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.report.view import headline
@@ -159,7 +158,7 @@ def evaluate(
             complain(f"{task.unkept}; if it is ended early, it begins anew")
         if subject.run is not None and subject.may_change and not quiet:
             complain(f"note: {subject.path}: {headline(subject.run)}; this is the best prompt so far")
-        answers = open_cache(None) if cache else None
+        answers = build.make_cache(cache, "without --cache")
     done = carried_out(task, cache=answers, quiet=quiet or as_json)
     with contextlib.ExitStack() as stack:  # what cannot be written is printed all the same
         if task.keeps:

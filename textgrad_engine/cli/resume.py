@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from textgrad_engine.cli import resume_words, run_data, runs
+from textgrad_engine.cli import build, resume_words, run_data, runs
 from textgrad_engine.cli.folds import carry_out_folds, check_as_before, end_folds, first_of, parts_for
 from textgrad_engine.cli.folds_shown import folds_as_json, folds_in_a_line
 from textgrad_engine.cli.options import (
@@ -30,7 +30,6 @@ from textgrad_engine.cli.run_shown import run_as_json, run_in_a_line
 from textgrad_engine.cli.running import carry_out, checked, end, refusing_changes, saying_what_is_left
 from textgrad_engine.cli.spending import limits_of, price_of, spent_already
 from textgrad_engine.errors import RunError
-from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.store import Folds, Run, RunFolder, is_folds, read_folds, read_run, typed, whole_of
 
@@ -85,7 +84,7 @@ def resume(
         if jobs is not None and folds is None:
             raise RunError(f"{run}: --jobs {jobs} is about the runs of --folds, and this is a single one; leave it out")
         job = checked(config, feedback=way.feedback, run=found, budget=budget)
-        answers = open_cache(None) if (way.cache if cache is None else cache) else None
+        answers = build.make_cache(way.cache if cache is None else cache, "with --no-cache")
         if folds is None:
             run_data.check_splits(found, config, job.splits)
         else:

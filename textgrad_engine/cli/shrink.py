@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from textgrad_engine.cli import build
 from textgrad_engine.cli.keeping import on_record
 from textgrad_engine.cli.options import (
     AddCache,
@@ -38,7 +39,6 @@ from textgrad_engine.cli.output import (
 from textgrad_engine.cli.shrinking import Task, carried_out, checked
 from textgrad_engine.cli.spending import ModelOptions
 from textgrad_engine.errors import CallCancelled, RunError, Stopped
-from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.llm.money import cost
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
 from textgrad_engine.report.printing import harmless
@@ -95,7 +95,7 @@ def shrink(
     with checking():
         limits = (budget, budget_calls, budget_tokens)
         task = checked(run, ModelOptions(model, judge, base_url, price, limits))
-        answers = open_cache(None) if cache else None
+        answers = build.make_cache(cache, "without --cache")
     if not (quiet or as_json):
         complain("\n".join(textwrap.wrap(_beforehand(task, lanes), 80)))
     began = time.monotonic()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from textgrad_engine.cli import runs
+from textgrad_engine.cli import build, runs
 from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.folds import carry_out_folds, check_shown, end_folds, parts_for
 from textgrad_engine.cli.options import (
@@ -36,7 +36,6 @@ from textgrad_engine.cli.prompt_files import begun_with
 from textgrad_engine.cli.running import carry_out, checked, end, saying_what_is_left
 from textgrad_engine.cli.spending import limits_of, price_of
 from textgrad_engine.errors import ConfigError, RunError
-from textgrad_engine.llm.cache import open_cache
 from textgrad_engine.store import RunFolder, is_bare
 
 
@@ -94,7 +93,9 @@ def train(
             found = begun_with(found, config, prompt, folds)
         check_shown(found, folds)
         job = checked(found, feedback=way.feedback, model=model, judge=judge, budget=budget)
-        answers = open_cache(None) if cache else None  # before there is a run folder, as nothing can be run without it
+        answers = build.make_cache(
+            cache, "with --no-cache"
+        )  # before there is a run folder, as nothing can be run without it
         if folds is not None:
             parts_for(found, job.program, tuple(job.splits.values()), folds)
             if run_dir is not None and run_dir.exists() and not (run_dir.is_dir() and is_bare(run_dir)):
