@@ -331,7 +331,7 @@ PROBLEMS = {
     ),
     "an endpoint of nobody": (
         GOOD + "[models.endpoints.large]\n",
-        r":30: \[models\.endpoints\.large\] is no model of this .*; take it out; that of a --model is --base-url",
+        r":30: \[models\.endpoints\.large\] is no model of this .*; take it out, or ask that model, with --model large",
     ),
     "a wrong key of an endpoint": (
         GOOD + '[models.endpoints."openai/gpt-5-mini"]\nbase_uri = "http://localhost:1/v1"\n',

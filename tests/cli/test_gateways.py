@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,39 @@ def test_a_price_on_the_command_line_leaves_known_ones_as_they_are(cli: Any, sma
     config.write_text(config.read_text() + "\n[models.prices.mine]\ninput = 1\noutput = 2\n")
     both = json.loads(cli("estimate", folder, "--price", "input=4,output=16", "--json").stdout)
     assert both["prices"] == dict.fromkeys(("mine", "openai/gpt-5"), given["prices"]["mine"])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "estimate CONFIG --model ours",
+        "train CONFIG --model ours --budget 100 --run-dir run",
+        "eval CONFIG --model ours --budget 100",
+        "compare CONFIG --model ours --prompt mine.txt --config other --budget 100 --no-cache",
+        "compare CONFIG --model simulated/tickets --model ours --budget 100 --no-cache",
+    ],
+)
+def test_the_config_states_what_a_model_costs_that_only_the_command_line_names(
+    cli: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """Its price, and where it is asked, so that a limit in dollars holds for it; a name of nobody is still refused."""
+    monkeypatch.chdir(tmp_path)
+    folder = small(rows=6)
+    with LoopbackServer(FunctionModel(answer)) as server, (folder / "config.toml").open("a") as file:
+        file.write(
+            f'\n[models.prices.ours]\ninput = 4\noutput = 16\n[models.endpoints.ours]\nbase_url = "{server.base_url}"\n'
+        )
+        file.flush()
+        shutil.copytree(folder, "other")
+        Path("other/config.toml").write_text((folder / "config.toml").read_text().replace("planters", "plants"))
+        Path("mine.txt").write_text("Sort the ticket into a queue.")
+        done = cli(*(folder if word == "CONFIG" else word for word in command.split()), "--json")
+        assert done.exit_code == 0, done.output
+        assert server.requests > 0 or command.startswith("estimate")
+    refused = cli("train", folder)
+    assert refused.exit_code == 2
+    assert "[models.prices.ours] is no model of this config, which asks simulated/tickets" in refused.stderr
+    assert "take it out, or ask that model, with --model ours" in refused.stderr
 
 
 def test_folds_and_estimate_know_the_price(cli: Any, small: Any, tmp_path: Path) -> None:

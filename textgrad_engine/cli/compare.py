@@ -139,7 +139,7 @@ def compare(
     said = ModelOptions(None, judge, base_url, price, limits)
     asked = Asked(data=data, repeats=repeats, clusters=clusters, options=said)
     with checking():
-        subject = prompt_of_config(run) or prompt_of_run(run, data, "best")
+        subject = prompt_of_config(run, *model or (), judge) or prompt_of_run(run, data, "best")
         arms, same = arms_of(subject, asked, prompt or [], model or [], config or [])
         if same and not not_worse:
             raise RunError(f"{same[0]}; leave one of them out")

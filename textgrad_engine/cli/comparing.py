@@ -126,7 +126,7 @@ def arms_of(
     each_prompt = [
         (f"the prompt of {subject.path}", "", subject, subject.run),
         *((f"--prompt {own}", "", *_with(subject, own)) for own in prompts),
-        *((f"--config {own}", own, _of_config(subject, own), None) for own in configs),
+        *((f"--config {own}", own, _of_config(subject, own, *models, asked.options.judge), None) for own in configs),
     ]
     arms: list[tuple[str, Arm]] = []
     same: list[str] = []
@@ -216,13 +216,13 @@ def _judge_of(config: Config) -> tuple[Any, ...]:
     return name, where.base_url, where.api, where.config, words
 
 
-def _of_config(subject: Subject, given: str) -> Subject:
+def _of_config(subject: Subject, given: str, *models: str | None) -> Subject:
     """The prompt of another config, for which the subject's guards, seed and clusters count, too.
 
     Raises:
         RunError: there is none, or its scores would be of another metric or other right answers.
     """
-    if (found := prompt_of_config(Path(given))) is None:
+    if (found := prompt_of_config(Path(given), *models)) is None:
         raise RunError(f"--config {given}: there is no config; a run folder is named by --prompt, for its best prompt")
     own = subject.config
     for table, one, two in (

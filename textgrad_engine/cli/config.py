@@ -6,7 +6,7 @@ Everything that can be wrong is found before a call is paid for, and said with t
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -43,8 +43,20 @@ class Config(OfProgram):
     budget: Budget = Budget()
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], path: Path, lines: Mapping[Keys, int] | None = None) -> Self:
+    def of(
+        cls,
+        values: Mapping[str, Any],
+        path: Path,
+        lines: Mapping[Keys, int] | None = None,
+        models: Iterable[str | None] = (),
+    ) -> Self:
         """Check plain values, such as those of `resolved`, as if they had been read from the file `path`.
+
+        Args:
+            values: by key.
+            path: the file.
+            lines: where the keys stand in it.
+            models: those that the command line names; None for an option that is not given.
 
         Raises:
             ConfigError: a value is missing, unknown, of the wrong type, or does not go with the others.
@@ -57,6 +69,7 @@ class Config(OfProgram):
             told = [(line_of(lines, keys), text) for keys, text in problems_of(error, cls)]
             raise ConfigError("\n".join(place(path, line, lines) + text for line, text in sorted(told))) from None
         config._path, config._lines = path, lines
+        config._said = tuple(name for name in models if name is not None)
         for check in CHECKS:
             check(config)
         return config

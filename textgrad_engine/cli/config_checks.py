@@ -189,14 +189,13 @@ def _check_headers(config: Config, keys: Keys, headers: Mapping[str, Any]) -> No
 def _check_names(config: Config) -> None:
     """Prices and endpoints are those of models that are asked: where a name is misspelt, another one would count."""
     names = list(config.models.roles().values())
-    tables = {"prices": "that of a --model is stated by --price", "endpoints": "that of a --model is --base-url"}
-    for table, otherwise in tables.items():
+    for table in ("prices", "endpoints"):
         for name in getattr(config.models, table):
-            if name not in names:
+            if name not in (*names, *config.models_said):
                 keys, asked = ("models", table, name), ", ".join(dict.fromkeys(names))
                 config.fail(
                     f"{table_of(keys)} is no model of this config, which asks {asked}"
-                    f"{suggest(name, names) or f'; take it out; {otherwise}'}",
+                    f"{suggest(name, names) or f'; take it out, or ask that model, with --model {name}'}",
                     *keys,
                 )
 

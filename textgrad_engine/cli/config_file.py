@@ -17,11 +17,12 @@ from textgrad_engine.user_paths import expanded
 _CONFIG = "a config is a .toml file, or a folder that holds config.toml"
 
 
-def load_config(path: str | Path) -> Config:
+def load_config(path: str | Path, *models: str | None) -> Config:
     """Read and check a config file; the data is read by `config_data.read_data`.
 
     Args:
         path: a ``.toml`` file, or a folder that holds a ``config.toml``.
+        models: those that the command line names; None for an option that is not given.
 
     Raises:
         ConfigError: anything in it cannot be used; every message names file, line and repair.
@@ -50,4 +51,4 @@ def load_config(path: str | Path) -> Config:
         raise ConfigError(syntax_error(path, text, str(error))) from None
     except RecursionError:
         raise ConfigError(f"{path}:1: the file is nested too deeply to be read") from None
-    return Config.of(values, path, key_lines(text))
+    return Config.of(values, path, key_lines(text), models)

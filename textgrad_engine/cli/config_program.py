@@ -42,11 +42,17 @@ class OfProgram(Section):
     _path: Path = PrivateAttr(default=Path("config.toml"))
     _lines: dict[Keys, int] = PrivateAttr(default_factory=dict)
     _texts: dict[str, str] = PrivateAttr(default_factory=dict)
+    _said: tuple[str, ...] = PrivateAttr(default=())
 
     @property
     def own_texts(self) -> dict[str, str]:
         """Texts that the program is to begin with instead of those that it is made with, by name."""
         return self._texts
+
+    @property
+    def models_said(self) -> tuple[str, ...]:
+        """The models that the command line names, whose prices and endpoints may be in the file, too."""
+        return self._said
 
     @property
     def path(self) -> Path:

@@ -95,7 +95,7 @@ def estimate(
     with checking():
         if latency is not None and not math.isfinite(latency):
             raise ConfigError(f"--latency {latency}: name a number of seconds")
-        found = load_config(config).with_overrides(
+        found = load_config(config, model, judge).with_overrides(
             model=model,
             judge=judge,
             base_url=base_url,

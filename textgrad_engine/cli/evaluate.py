@@ -152,7 +152,7 @@ def evaluate(
     )
     with checking():
         named = _named(seed_prompt=seed_prompt, shrunk=shrunk, front=front, own=bool(prompt))
-        subject = _subject(run, data, named, prompt or [])
+        subject = _subject(run, data, named, prompt or [], model, judge)
         task = checked(subject, asked)
         if task.unkept:
             complain(f"{task.unkept}; if it is ended early, it begins anew")
@@ -186,13 +186,15 @@ def _named(*, seed_prompt: bool, shrunk: bool, front: int | None, own: bool) -> 
     return found
 
 
-def _subject(path: Path, data: Path | None, named: Mapping[str, str], files: Sequence[str]) -> Subject:
+def _subject(
+    path: Path, data: Path | None, named: Mapping[str, str], files: Sequence[str], *models: str | None
+) -> Subject:
     """What is evaluated.
 
     Raises:
         TextgradError: it is not there, or cannot be used.
     """
-    if (own := prompt_of_config(path)) is None:
+    if (own := prompt_of_config(path, *models)) is None:
         found = prompt_of_run(path, data, next(iter(named.values()), "best"))
         return with_files(found, files) if files else found
     for option in named:

@@ -72,8 +72,12 @@ class Subject:
         return name, dataset
 
 
-def prompt_of_config(path: Path) -> Subject | None:
+def prompt_of_config(path: Path, *models: str | None) -> Subject | None:
     """The prompt that a config begins with; None where a path leads to none, or to a run that keeps one.
+
+    Args:
+        path: where it is.
+        models: those that the command line names; None for an option that is not given.
 
     Raises:
         TextgradError: the config or its data cannot be used.
@@ -82,7 +86,7 @@ def prompt_of_config(path: Path) -> Subject | None:
         return None
     if (path / "events.jsonl").is_file():
         return None
-    config = load_config(path)
+    config = load_config(path, *models)
     train, val, test = read_data(config)
     build.make_guards(config, val, train, test)  # as `train` refuses them: nobody looks for a slice that is misspelt
     splits = dict(zip(run_data.SPLITS, (train, val, test)))

@@ -78,7 +78,7 @@ def train(
             raise ConfigError("--no-critic means nothing beside --no-feedback, which leaves no feedback; take one out")
         if jobs is not None and folds is None:
             raise ConfigError(f"--jobs {jobs} is about the runs of --folds; name it, too, or leave --jobs out")
-        found = load_config(config).with_overrides(
+        found = load_config(config, model, judge).with_overrides(
             model=model,
             judge=judge,
             base_url=base_url,
