@@ -156,7 +156,7 @@ def test_the_command_itself_is_ended_and_resumed(cli: Any, small: Any, tmp_path:
             assert (process.returncode, found.result) == (-sent, None)
         else:
             assert process.returncode == 128 + sent, stderr
-            assert "stopping: waiting for answers in flight" in stderr
+            assert "stopping: waiting for answers in flight; Ctrl-C again gives them up" in stderr
             assert f"`textgrad-engine resume {path}` goes on with it." in stderr
             assert "Interrupted after" in stdout
             assert "test         not measured" in stdout
@@ -200,7 +200,8 @@ def test_sigterm_while_it_is_resumed_keeps_what_was_paid_for(cli: Any, small: An
         process.send_signal(signal.SIGTERM)
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 143, stderr
-    assert "stopping: waiting for answers in flight" in stderr
+    assert "stopping: waiting for answers in flight; SIGTERM again gives them up" in stderr
+    assert "Ctrl-C" not in stderr  # nobody may sit there
     assert "Interrupted after" in stdout or "Interrupted before" in stdout
     assert f"`textgrad-engine resume {path}` goes on with it." in stderr
     assert sum(not paid.again for paid in paid_for(path)) > bought

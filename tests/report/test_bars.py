@@ -59,7 +59,7 @@ def test_bars_show_every_phase_and_the_status() -> None:
     ]
     bars.on_event(PhaseEnded(3))
     for asking, beginning in ((True, "stopping: waiting for answers in flight"), (False, "finishing: ")):
-        bars.on_interrupt(asking)
+        bars.on_interrupt(asking, "Ctrl-Break")
         assert bars.status().startswith(beginning)
         assert len(bars.status()) <= 80
 

@@ -28,7 +28,7 @@ def test_a_cell_shows_lines_and_bars_and_keeps_the_lines() -> None:
     assert shown[0].startswith("step 0/4  seed prompt val 0.50 ")
     assert [line.split()[0] for line in shown[1:-1]] == ["forward", "backward", "optimize", "validate", "test"]
     assert shown[-1].startswith("step 1 of 4, best 0.500, 1 call, 1.0k tokens, $0.00, ")
-    cell.on_interrupt(True)
+    cell.on_interrupt(True, "Ctrl-C")
     cell.on_event(step(1))
     assert notebook.text.split("\n")[1].startswith("step 1/4  train 0.50  val 0.75 kept ")
     assert "stopping: waiting for answers in flight" in notebook.text

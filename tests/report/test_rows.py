@@ -13,7 +13,7 @@ from rich.console import Console
 from textgrad_engine.report import progress, rows
 from textgrad_engine.report.progress import Lines, Progress
 from textgrad_engine.report.rows import Rows, Together
-from textgrad_engine.report.terminal import FINISHING, STOPPING, terminal_taken
+from textgrad_engine.report.terminal import stopping, terminal_taken
 from textgrad_engine.scoped import setting
 from textgrad_engine.train.events import Evaluated, Event, PhaseStarted, RunEnded, RunFailed, RunStarted, part_mark
 
@@ -58,10 +58,14 @@ def test_each_run_has_a_row_with_its_steps_its_best_score_and_its_calls() -> Non
         "all examples step 3 best 0.75 0 calls",
     ]
     assert status.startswith("3 calls, 3.0k tokens, $0.00, 0.0 s so far")
-    made.on_interrupt(True)
-    assert shown(made)[-1] == STOPPING
-    made.on_interrupt(False)
-    assert shown(made)[-1] == FINISHING
+    made.on_interrupt(True, "SIGTERM")
+    assert (
+        shown(made)[-1]
+        == stopping(True, "SIGTERM")
+        == ("stopping: waiting for answers in flight; SIGTERM again gives them up")
+    )
+    made.on_interrupt(False, "Ctrl-C")
+    assert shown(made)[-1] == "finishing: no more calls are sent; Ctrl-C again ends at once"
 
 
 @pytest.mark.parametrize(

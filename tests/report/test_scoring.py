@@ -73,7 +73,7 @@ def test_the_line_says_how_long_it_will_take_four_times_a_second_at_most() -> No
         clock.now += 0.1
         line.on_score(position)
     assert 15 <= len(notebook.bundles) <= 20
-    line.on_interrupt(True)
+    line.on_interrupt(True, "Ctrl-C")
     clock.now += 1
     line.on_score(50)
     assert notebook.text == "stopping 51/100, about 5.8 s left"
@@ -97,7 +97,7 @@ def test_ctrl_c_is_heard_while_a_score_is_counted() -> None:
     notebook = Notebook()
 
     def display(bundle: dict[str, str]) -> Any:
-        line.on_interrupt(True)
+        line.on_interrupt(True, "Ctrl-C")
         return notebook(bundle)
 
     line = scoring._Line(display, 2)

@@ -174,39 +174,39 @@ def test_before_anything_is_asked_the_first_signal_raises() -> None:
 
 def test_after_all_was_asked_the_first_signal_changes_nothing() -> None:
     """What was paid for is worked out; the second signal raises all the same."""
-    told: list[bool] = []
-    with finishing_on_interrupt(told.append):
+    told: list[tuple[bool, str]] = []
+    with finishing_on_interrupt(lambda asking, by: told.append((asking, by))):
         with stopping_on_interrupt() as stop:
             pass
         signal.raise_signal(signal.SIGINT)
-        assert (told, stop.is_set) == ([False], False)
+        assert (told, stop.is_set) == ([(False, "Ctrl-C")], False)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-    assert told == [False]
+    assert told == [(False, "Ctrl-C")]
 
 
 def test_a_signal_while_models_are_asked_counts_afterwards() -> None:
     """It is the first of two, and what is asked later in the same block is not sent either."""
-    told: list[bool] = []
-    with finishing_on_interrupt(told.append):
+    told: list[tuple[bool, str]] = []
+    with finishing_on_interrupt(lambda asking, by: told.append((asking, by))):
         with stopping_on_interrupt() as first:
             signal.raise_signal(signal.SIGINT)
         with stopping_on_interrupt() as second:
-            assert (first.is_set, second.is_set, told) == (True, True, [True])
+            assert (first.is_set, second.is_set, told) == (True, True, [(True, "Ctrl-C")])
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
 
 
 def test_the_innermost_is_told() -> None:
     """Who shows bars says it there; nobody says it twice."""
-    outer: list[bool] = []
-    inner: list[bool] = []
-    with finishing_on_interrupt(outer.append), stopping_on_interrupt():
-        with telling(inner.append):
+    outer: list[tuple[bool, str]] = []
+    inner: list[tuple[bool, str]] = []
+    with finishing_on_interrupt(lambda asking, by: outer.append((asking, by))), stopping_on_interrupt():
+        with telling(lambda asking, by: inner.append((asking, by))):
             pass
-        with telling(inner.append):
+        with telling(lambda asking, by: inner.append((asking, by))):
             signal.raise_signal(signal.SIGINT)
-    assert (outer, inner) == ([], [True])
+    assert (outer, inner) == ([], [(True, "Ctrl-C")])
 
 
 def test_the_second_signal_gives_up_what_is_under_way() -> None:
@@ -230,7 +230,7 @@ def test_the_second_signal_gives_up_what_is_under_way() -> None:
 def test_a_run_in_another_thread_hears_what_the_main_thread_hears() -> None:
     """Of a block that is open there, by the context that the thread was given, as `Trainer.afit` does."""
     entered, pressed = threading.Event(), threading.Event()
-    stopped: list[bool] = []
+    stopped: list[tuple[bool, str]] = []
 
     def work() -> None:
         with stopping_on_interrupt() as stop:

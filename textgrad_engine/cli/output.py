@@ -19,7 +19,7 @@ from textgrad_engine.cli.streams import is_unread, stdout_apart, unprintable
 from textgrad_engine.cli.user_code import line_of_user, path_restored
 from textgrad_engine.errors import BudgetExceeded, RunError, TextgradError
 from textgrad_engine.report.printing import is_harmless
-from textgrad_engine.report.terminal import FINISHING, STOPPING, complain, prints_codes
+from textgrad_engine.report.terminal import complain, prints_codes, stopping
 from textgrad_engine.scoped import setting
 from textgrad_engine.train.interrupt import TERMINATING, Heard, finishing_on_interrupt
 
@@ -156,11 +156,11 @@ def _code_of(error: TextgradError) -> int:
     return FAILED
 
 
-def _answer(asking: bool) -> None:
+def _answer(asking: bool, by: str) -> None:
     """Say what the first Ctrl-C, or SIGTERM, does."""
     # It may come while Python writes to stderr, where a second write through its buffer is an error.
     with contextlib.suppress(OSError):
-        os.write(2, f"\n{STOPPING if asking else FINISHING}\n".encode())
+        os.write(2, f"\n{stopping(asking, by)}\n".encode())
 
 
 def _end(error: Exception, code: int) -> NoReturn:

@@ -11,7 +11,7 @@ from textgrad_engine.llm.money import cost
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.printing import styled
 from textgrad_engine.report.tally import Tally, lines_of
-from textgrad_engine.report.terminal import FINISHING, STOPPING
+from textgrad_engine.report.terminal import stopping
 from textgrad_engine.report.words import duration, plural, short
 from textgrad_engine.train.events import (
     CallEnded,
@@ -117,9 +117,9 @@ class Bars:
         if total:
             self._bars.update(self._tasks[phase], shown=f"{total}/{total}")
 
-    def on_interrupt(self, asking: bool) -> None:
-        """Show that Ctrl-C was heard; for `train.interrupt.telling`."""
-        self.notice = STOPPING if asking else FINISHING
+    def on_interrupt(self, asking: bool, by: str) -> None:
+        """Show that Ctrl-C was heard, or another signal; for `train.interrupt.telling`."""
+        self.notice = stopping(asking, by)
 
     def _clear(self, phase: Phase) -> None:
         self._bars.update(self._tasks[phase], completed=0, total=1, shown="")

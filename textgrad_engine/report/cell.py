@@ -84,9 +84,9 @@ class Cell:
             _plain_console(drawn).print(self._bars.live.get_renderable())
             self._show(drawn.getvalue())
 
-    def on_interrupt(self, asking: bool) -> None:
+    def on_interrupt(self, asking: bool, by: str) -> None:
         """Show with the next event that an interruption was heard; for `train.interrupt.telling`."""
-        self._bars.on_interrupt(asking)
+        self._bars.on_interrupt(asking, by)
 
     def end(self) -> None:
         """Show the lines, and what the run has cost, without bars."""

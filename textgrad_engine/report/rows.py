@@ -11,7 +11,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.bars import live, log_above, used_in_words
 from textgrad_engine.report.printing import styled
 from textgrad_engine.report.tally import Tally, lines_of
-from textgrad_engine.report.terminal import FINISHING, STOPPING, terminal_taken
+from textgrad_engine.report.terminal import stopping, terminal_taken
 from textgrad_engine.report.words import duration, plural
 from textgrad_engine.train.events import (
     Callback,
@@ -52,9 +52,9 @@ class Rows:
         self._rows.append(made)
         return made
 
-    def on_interrupt(self, asking: bool) -> None:
-        """Show that Ctrl-C was heard; for `train.interrupt.telling`."""
-        self.notice = STOPPING if asking else FINISHING
+    def on_interrupt(self, asking: bool, by: str) -> None:
+        """Show that Ctrl-C was heard, or another signal; for `train.interrupt.telling`."""
+        self.notice = stopping(asking, by)
 
     def _renderable(self) -> RenderableType:
         from rich.console import Group  # heavy, and wanted only in a terminal

@@ -67,7 +67,7 @@ def _bar(console: Console, total: int) -> Iterator[OnScore]:
 
     shown = _GOING_ON
 
-    def on_interrupt(asking: bool) -> None:
+    def on_interrupt(asking: bool, by: str) -> None:
         nonlocal shown
         shown = _said(asking)
 
@@ -99,7 +99,7 @@ class _Line:
             if self._part.late:
                 self._show()
 
-    def on_interrupt(self, asking: bool) -> None:
+    def on_interrupt(self, asking: bool, by: str) -> None:
         """Say with the next score that an interruption was heard, as whom it interrupts may hold the lock."""
         self._did = _said(asking)
 

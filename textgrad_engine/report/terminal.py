@@ -12,11 +12,20 @@ from textgrad_engine.report.printing import harmless
 if TYPE_CHECKING:
     from rich.console import Console
 
-STOPPING = "stopping: waiting for answers in flight; Ctrl-C again gives them up"
-FINISHING = "finishing: no more calls are sent; Ctrl-C again ends at once"
-
 terminal_taken = threading.Lock()
 """Held while bars move: a terminal has room for those of one run."""
+
+
+def stopping(asking: bool, by: str) -> str:
+    """What the first Ctrl-C does, or another signal, in words.
+
+    Args:
+        asking: whether models are asked.
+        by: what came, and may come again.
+    """
+    if asking:
+        return f"stopping: waiting for answers in flight; {by} again gives them up"
+    return f"finishing: no more calls are sent; {by} again ends at once"
 
 
 def complain(message: str) -> None:

@@ -50,9 +50,13 @@ TERMINATING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGBREAK") if
 ONCE = 0.5
 """Seconds after SIGTERM in which a further one is no second one."""
 
-Tell = Callable[[bool], None]
-"""Told about the first Ctrl-C that does not end the program at once, with whether models are asked at that moment. It
-runs in the signal handler, so it must neither wait nor write through Python's buffers."""
+_NAMES = {"SIGINT": "Ctrl-C", "SIGBREAK": "Ctrl-Break"}
+"""What signals are called by who sends them from a keyboard; of others there may be no keyboard."""
+
+Tell = Callable[[bool, str], None]
+"""Told about the first Ctrl-C that does not end the program at once, with whether models are asked at that moment, and
+with what it was: Ctrl-C, or SIGTERM. It runs in the signal handler, so it must neither wait nor write through Python's
+buffers."""
 
 
 @contextlib.contextmanager
@@ -235,7 +239,8 @@ class _Listener:
             raise KeyboardInterrupt
         self.press()
         if self.tells:
-            self.tells[-1](bool(self.asking))
+            name = signal.Signals(number).name
+            self.tells[-1](bool(self.asking), _NAMES.get(name, name))
 
     def press(self) -> None:
         """Send nothing more, now or later."""
