@@ -192,6 +192,39 @@ def test_what_a_budget_ended_goes_on(cli: Any, home: Path, whole_of_few: str, sp
     assert again == in_one_go
 
 
+def test_runs_begun_by_a_resume_know_that_the_file_of_the_prompt_ends_its_line(cli: Any, few: Path) -> None:
+    """Else the patch that `diff` makes of the final prompt fits no file that an editor wrote."""
+    config = few / "config.toml"
+    config.write_text(config.read_text().replace(f"system = {json.dumps(PROMPT)}", "system_file = 'prompt.txt'"))
+    (few / "prompt.txt").write_text(f"{PROMPT}\n", encoding="utf-8")
+    assert cli("train", few, "--folds", 3, "--run-dir", "runs/c").exit_code == 0
+    diff = cli("diff", "runs/c").stdout
+    assert "No newline at end of file" not in diff
+    shutil.rmtree("runs/c/final")  # as if it had been killed before
+    assert cli("resume", "runs/c").exit_code == 0
+    assert cli("diff", "runs/c").stdout == diff
+
+
+def test_what_other_runs_left_of_a_budget_is_said_to_go_on_with_it(cli: Any, few: Path) -> None:
+    """Nobody raises a budget that has room, or waits for nothing: followed literally, the line ends it."""
+    run = Path("runs/uneven")
+    assert cli("train", few, "--folds", 3, "--run-dir", run, "--budget-calls", 336).exit_code == 3
+    larger = f"`textgrad-engine resume {run}` goes on with it, with a larger --budget"
+    assert larger in cli("show", run).stderr  # the final run had all that the folds left
+    for file in run.glob("*/config.json"):  # as if others had needed less
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        kept["config"]["budget"]["calls"] = 352
+        file.write_text(json.dumps(kept), encoding="utf-8")
+    said = f"`textgrad-engine resume {run}` goes on with it: 8 calls that other runs left of the budget go to "
+    said += "those that spent their part. A larger --budget, --budget-calls or --budget-tokens adds to that."
+    for shown in (run, run / "fold-1"):
+        told = cli("show", shown)
+        assert said in " ".join(f"{told.stdout} {told.stderr}".split())
+    assert json.loads(cli("show", run, "--json").stdout)["way_on"] == said
+    done = cli("resume", run)
+    assert done.exit_code == 0, done.stderr
+
+
 def test_exit_code_goes_by_the_verdict_of_all_folds(cli: Any, home: Path, whole: str, spent: Result) -> None:
     """As of one run; where it came to no end, by what the folds were tested on."""
     assert cli("show", whole, "--exit-code").exit_code == 0

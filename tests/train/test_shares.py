@@ -13,7 +13,7 @@ from textgrad_engine.llm import Usage
 from textgrad_engine.llm.amounts import UNLIMITED, Amount
 from textgrad_engine.llm.reserve import Reserve
 from textgrad_engine.train.events import part_mark
-from textgrad_engine.train.fold_parts import OnRecord, Part, Share
+from textgrad_engine.train.fold_parts import OnRecord, Part, Share, left_for_spent
 from textgrad_engine.train.shares import fit_parts
 
 PARTS = [Part(name, (), (), ()) for name in ("a", "b", "c", "d")]
@@ -206,6 +206,17 @@ def test_what_some_left_goes_to_those_that_spent_theirs_once_all_have_ended() ->
     assert given_at_once(400, {**ended, "final": taken(200, finished=True)})[1]["fold-2"] == 100
     assert given_at_once(400, {**ended, "final": taken(120)})[1]["fold-2"] == 100
     assert given_at_once(400, {**ended, "fold-1": cut, "final": taken(120, finished=True)})[1]["fold-2"] == 110
+
+
+def test_what_is_left_for_those_that_spent_theirs_is_known_before() -> None:
+    """So that nobody raises a budget that has room; it is nothing where one was killed, or none is left."""
+    cut = taken(98, free=400, limit=100, spent=True)
+    ended = {"fold-1": taken(40, finished=True), "fold-3": taken(60, finished=True), "fold-2": cut}
+    free = Amount(400, UNLIMITED, UNLIMITED)
+    for final, left in ((taken(120, finished=True), 80), (taken(200, finished=True), 0), (taken(120), 0)):
+        assert left_for_spent({**ended, "final": final}, free).calls == left
+        given = given_at_once(400, {**ended, "final": final})[1]["fold-2"]
+        assert given == 100 + left
 
 
 def test_a_line_about_a_run_among_others_begins_with_its_fold() -> None:

@@ -16,7 +16,7 @@ from textgrad_engine import report
 from textgrad_engine.cli import build, resume_words, runs
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import read_data
-from textgrad_engine.cli.folds_shown import folds_as_json, folds_in_a_line, goes_on, write_report
+from textgrad_engine.cli.folds_shown import folds_as_json, folds_in_a_line, write_report
 from textgrad_engine.cli.foresight import early_end, foreseen_of_folds, shared_with_controls
 from textgrad_engine.cli.output import WRONG, checking, say, write, write_json
 from textgrad_engine.cli.progress import progress_for
@@ -290,6 +290,7 @@ def _folder_of(
     if begun is not None:  # the config that a run goes on with has the seed prompt in it, and another name
         kept = runs.with_limits(begun, config)
         described.update({"name": runs.name_in(begun), "config": kept["config"]})
+        described.update({key: kept[key] for key in ("ends_line",) if key in kept})  # of before they have it not
     described["looks_before"] = before  # at examples of all folds: the other folds lie beside this one
     return RunFolder(path, config=described, resume=(path / "events.jsonl").is_file(), anyway=anyway)
 
@@ -319,7 +320,7 @@ def end_folds(path: Path, *, quiet: bool, as_json: bool) -> NoReturn:
             what = "The prompt to use" if found.use == "final" else "The final prompt, not shown to be better,"
             complain(f"{what} is in {resume_words.best_files(path / 'final', found.final.best)}")
     if found.status != "finished":
-        say(goes_on(folds), quiet or as_json)
+        say(resume_words.goes_on_together(folds), quiet or as_json)
     if any(each.shortage for each in found.runs):
         raise typer.Exit(WRONG)
     raise typer.Exit(CODES[found.status])

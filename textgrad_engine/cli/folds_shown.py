@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from textgrad_engine import report
+from textgrad_engine.cli import resume_words
 from textgrad_engine.cli.output import FAILED, colors, width, write, write_json
 from textgrad_engine.cli.run_shown import quiet_line
 from textgrad_engine.report.notes import opened_before
@@ -30,7 +31,7 @@ def show_folds(folds: Folds, *, as_json: bool) -> None:
         if folds.missing and folds.locked:
             complain("It still goes on.")
         elif _is_cut(folds):
-            complain(goes_on(folds))
+            complain(resume_words.goes_on_together(folds))
     if folds.missing and not folds.found.stopped:
         raise typer.Exit(FAILED)
 
@@ -44,7 +45,7 @@ def folds_in_a_line(folds: Folds) -> str:
 
 def folds_as_json(folds: Folds) -> dict[str, Any]:
     """The report as plain JSON values; whether a process is at work on it, and what goes on with it."""
-    way_on = goes_on(folds) if _is_cut(folds) and not folds.locked else None
+    way_on = resume_words.goes_on_together(folds) if _is_cut(folds) and not folds.locked else None
     return {**report.folds_as_json(folds), "running": folds.locked, "way_on": way_on}
 
 
@@ -56,9 +57,3 @@ def _is_cut(folds: Folds) -> bool:
 def write_report(folds: Folds) -> None:
     """Print the report of a cross-validation."""
     write("\n" + report.render_folds(folds, title=str(folds.path), width=width(), color=colors()))
-
-
-def goes_on(folds: Folds) -> str:
-    """What goes on with a cross-validation, in words."""
-    larger = ", with a larger --budget, --budget-calls or --budget-tokens" if folds.found.status == "budget" else ""
-    return f"{folds.way_on} goes on with it{'' if folds.from_python else larger}."

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from textgrad_engine.errors import RunError
+from textgrad_engine.llm.amounts import PICO, UNLIMITED, Amount
+from textgrad_engine.llm.money import money
 from textgrad_engine.llm.response import Usage
 from textgrad_engine.plain_values import is_number
 from textgrad_engine.report.pairing import setting_in
+from textgrad_engine.report.words import plural
 from textgrad_engine.store.files import typed, whole_of
-from textgrad_engine.store.folds import way_on_with
+from textgrad_engine.store.folds import Folds, read_folds, way_on_with
 from textgrad_engine.store.reader import Run, read_run
 
 LIMITS = {"dollars": "--budget DOLLARS", "calls": "--budget-calls N", "tokens": "--budget-tokens N"}
@@ -51,8 +55,41 @@ def left_in(path: Path) -> str:
     )
 
 
+def goes_on_together(folds: Folds) -> str:
+    """What goes on with a cross-validation that has not come to its end, in words."""
+    if folds.from_python or folds.found.status != "budget":
+        return f"{folds.way_on} goes on with it."
+    options = "a larger --budget, --budget-calls or --budget-tokens"
+    if not (left := _left_for_spent(folds)):
+        return f"{folds.way_on} goes on with it, with {options}."
+    return (
+        f"{folds.way_on} goes on with it: {left} that other runs left of the budget go to those that spent their part. "
+        f"A{options[1:]} adds to that."
+    )
+
+
+def _left_for_spent(folds: Folds) -> str:
+    """What a resume gives runs that spent their part of the budget, in words; "" where some limit leaves nothing."""
+    given = setting_in(folds.config, "config", "budget")
+    limits = {name: limit for name in LIMITS if is_number(limit := setting_in(given, name))}
+    pico = math.ceil(limits["dollars"] * PICO) if "dollars" in limits else UNLIMITED
+    budget = Amount(limits.get("calls", UNLIMITED), limits.get("tokens", UNLIMITED), pico)
+    left = folds.left_for_spent(budget)
+    amounts = {"dollars": left.pico / PICO, "calls": left.calls, "tokens": left.tokens}
+    words = {
+        "dollars": money(amounts["dollars"]),
+        "calls": plural(left.calls, "call"),
+        "tokens": plural(left.tokens, "token"),
+    }
+    return " and ".join(words[name] for name in limits) if all(amounts[name] > 0 for name in limits) else ""
+
+
 def goes_on(run: Run) -> str:
     """What goes on with a run that has not come to its end, in a sentence."""
+    if run.result is not None and run.result.status == "budget" and (whole := whole_of(run.path)) is not None:
+        with contextlib.suppress(RunError):  # of another run there; this one can be told of all the same
+            if _left_for_spent(folds := read_folds(whole)):
+                return goes_on_together(folds)
     raising: list[str] = []
     if run.result is not None and (run.result.status == "budget" or run.result.kept_short):
         raising = _raising(setting_in(run.by_command, "config", "budget"), run.result.total)

@@ -21,10 +21,13 @@ from textgrad_engine.store.files import FOLDS, typed, unwritable, write_atomical
 from textgrad_engine.store.lock import Lock, is_locked
 from textgrad_engine.store.reader import Run, others_beside, read_run
 from textgrad_engine.store.records import FORMAT, dumps
-from textgrad_engine.train.fold_parts import OnRecord, Part, Share
+from textgrad_engine.train.fold_parts import OnRecord, Part, Share, left_for_spent
 from textgrad_engine.train.pooled import CrossValidation, pooled
 from textgrad_engine.untrusted_files import content_of
 from textgrad_engine.user_paths import expanded
+
+SHARES = "shares.json"
+_DAMAGE = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
 @attributes_told
@@ -116,6 +119,26 @@ class Folds:
             result = self.runs[name].result if name in self.runs else None
             if result is not None:
                 yield Part(name, (), (), None if name == "final" else ()), result
+
+    def left_for_spent(self, budget: Amount) -> Amount:
+        """What resuming it with a budget gives runs beside what they spent; see `train.fold_parts`.
+
+        Args:
+            budget: of all runs, vast where there is no limit.
+        """
+        if self.missing:
+            return Amount()
+        try:
+            shares = {name: _share_of(kept) for name, kept in _kept_shares(self.path / SHARES).items()}
+        except _DAMAGE:  # whoever goes on with it is told
+            return Amount()
+        results = {name: self.runs[name].result for name in self.names}
+        known = {
+            name: OnRecord(result.total, result.status == "finished", shares.get(name), result.status == "budget")
+            for name, result in results.items()
+            if result is not None
+        }
+        return left_for_spent(known, budget)
 
     def final(self) -> Run:
         """The run on all examples, whose texts are to be used.
@@ -242,13 +265,13 @@ class FoldsWriter:
         with contextlib.suppress(OSError):  # who cannot write here keeps nobody out; it is told where it has to write
             path.mkdir(parents=True, exist_ok=True)
             self._lock = Lock(path)
-        self._file = path / "shares.json"
+        self._file = path / SHARES
         self._shares: dict[str, dict[str, list[int | None]]] = {}
         if self._file.is_file():
             try:
-                self._shares = dict(json.loads(self._file.read_bytes()))
+                self._shares = _kept_shares(self._file)
                 self._known = {name: _share_of(kept) for name, kept in self._shares.items()}
-            except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            except _DAMAGE as error:
                 self.release()
                 raise RunError(
                     f"{self._file}: was damaged ({error}); restore it, or delete it to share the budget out anew"
@@ -299,6 +322,10 @@ class FoldsWriter:
 def _numbers(amount: Amount) -> list[int | None]:
     """Calls, tokens and picodollars; None for no limit."""
     return [None if each >= UNLIMITED else each for each in (amount.calls, amount.tokens, amount.pico)]
+
+
+def _kept_shares(file: Path) -> dict[str, dict[str, list[int | None]]]:
+    return dict(json.loads(file.read_bytes()))
 
 
 def _share_of(kept: dict[str, list[int | None]]) -> Share:

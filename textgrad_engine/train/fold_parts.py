@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
@@ -87,3 +87,63 @@ class FoldsFolder(Protocol):
 def amount_of(used: Usage) -> Amount:
     """What was used, as budgets count it."""
     return Amount(used.calls, used.total_tokens, math.ceil((used.dollars or 0.0) * PICO))
+
+
+def left_for_spent(known: Mapping[str, OnRecord], free: Amount) -> Amount:
+    """What runs that spent their part of a budget get besides if all go on with it; nothing unless all have ended.
+
+    Args:
+        known: what is on record of each run, by name.
+        free: the budget.
+    """
+    spent = {name: each for name, each in known.items() if each.spent}
+    if not all(each.finished or each.spent for each in known.values()):
+        return Amount()
+    limits = {name: share_of(name, known, free).limit for name in spent}
+
+    def more(kind: str) -> int:
+        return sum(getattr(limits[name], kind) - each.held(kind) for name, each in spent.items())
+
+    return Amount(more("calls"), more("tokens"), more("pico"))
+
+
+def share_of(name: str, to_come: Mapping[str, OnRecord], free: Amount) -> Share:
+    """What a run is given of what the budgets around it have left; NOTE [Shares] in `train.shares` has the rules.
+
+    Args:
+        name: of the run.
+        to_come: what is on record of it, and of the others that have not ended.
+        free: what they have left.
+    """
+    own = to_come[name]
+    others = [each for other, each in to_come.items() if other != name]
+    all_ended = all(each.finished or each.spent for each in to_come.values())
+
+    def part(kind: str) -> int:
+        left: int = getattr(free, kind)
+        if left >= UNLIMITED:
+            return UNLIMITED
+        if own.share is not None and getattr(own.share.free, kind) == left and not all_ended:
+            return int(getattr(own.share.limit, kind))
+        left_over = left - sum(each.held(kind) for each in others if each.finished)
+        return min(left, _filled(left_over, own.held(kind), [each.held(kind) for each in others if not each.finished]))
+
+    return Share(free, Amount(part("calls"), part("tokens"), part("pico")))
+
+
+def _filled(amount: int, own: int, others: Sequence[int]) -> int:
+    """What one of several gets of an amount that they are filled up with to one level.
+
+    Args:
+        amount: of all.
+        own: what it holds already.
+        others: what each of the others holds.
+
+    Example:
+        >>> _filled(300, 0, [0, 0]), _filled(300, 0, [200, 0]), _filled(300, 200, [0, 0]), _filled(300, 120, [130, 90])
+        (100, 50, 200, 120)
+    """
+    held, left = sorted([own, *others], reverse=True), max(0, amount)
+    while held and held[0] > left // len(held):
+        left = max(0, left - held.pop(0))
+    return max(own, left // len(held) if held else 0)

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from textgrad_engine.llm.amounts import UNLIMITED, Amount
 from textgrad_engine.llm.budget import budgets_around, limited
 from textgrad_engine.llm.reserve import Reserve
 from textgrad_engine.scoped import setting
 from textgrad_engine.train.events import current_part, part_mark
-from textgrad_engine.train.fold_parts import FoldsFolder, OnRecord, Part, Share, amount_of
+from textgrad_engine.train.fold_parts import FoldsFolder, OnRecord, Part, Share, amount_of, share_of
 from textgrad_engine.train.interrupt import at_once
 from textgrad_engine.train.result import TrainResult
 
@@ -69,7 +69,8 @@ def fit_parts(
     runs: list[tuple[Part, TrainResult]] = []
     for wave in _waves(parts, jobs):
         to_come = {part.name: known[part.name] for part in parts[len(runs) :]}
-        shares = {part.name: _share(part.name, to_come) for part in wave if not known[part.name].finished}
+        free = Reserve().free
+        shares = {part.name: share_of(part.name, to_come, free) for part in wave if not known[part.name].finished}
         for name, share in shares.items():
             if folder is not None:
                 folder.keep_share(name, share)
@@ -107,29 +108,6 @@ def _folds(parts: Sequence[Part]) -> int:
     return sum(part.test is not None for part in parts)
 
 
-def _share(name: str, to_come: Mapping[str, OnRecord]) -> Share:
-    """What a run is given of what the budgets around it have left.
-
-    Args:
-        name: of the run.
-        to_come: what is on record of it, and of the others that have not ended.
-    """
-    free, own = Reserve().free, to_come[name]
-    others = [each for other, each in to_come.items() if other != name]
-    all_ended = all(each.finished or each.spent for each in to_come.values())
-
-    def part(kind: str) -> int:
-        left: int = getattr(free, kind)
-        if left >= UNLIMITED:
-            return UNLIMITED
-        if own.share is not None and getattr(own.share.free, kind) == left and not all_ended:
-            return int(getattr(own.share.limit, kind))
-        left_over = left - sum(each.held(kind) for each in others if each.finished)
-        return min(left, _filled(left_over, own.held(kind), [each.held(kind) for each in others if not each.finished]))
-
-    return Share(free, Amount(part("calls"), part("tokens"), part("pico")))
-
-
 def _whole(needed: Amount, runs: Sequence[OnRecord], before: Sequence[Amount]) -> Amount:
     """How large the budget around has to be for each run to be given so much, as far as it is not finished.
 
@@ -145,21 +123,3 @@ def _whole(needed: Amount, runs: Sequence[OnRecord], before: Sequence[Amount]) -
         return runs_take + max((getattr(each, name) for each in before), default=0)
 
     return Amount(of("calls"), of("tokens"), of("pico"))
-
-
-def _filled(amount: int, own: int, others: Sequence[int]) -> int:
-    """What one of several gets of an amount that they are filled up with to one level.
-
-    Args:
-        amount: of all.
-        own: what it holds already.
-        others: what each of the others holds.
-
-    Example:
-        >>> _filled(300, 0, [0, 0]), _filled(300, 0, [200, 0]), _filled(300, 200, [0, 0]), _filled(300, 120, [130, 90])
-        (100, 50, 200, 120)
-    """
-    held, left = sorted([own, *others], reverse=True), max(0, amount)
-    while held and held[0] > left // len(held):
-        left = max(0, left - held.pop(0))
-    return max(own, left // len(held) if held else 0)
