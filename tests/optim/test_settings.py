@@ -115,6 +115,29 @@ def test_what_is_set_in_a_group_later_is_taken_as_one_that_was_given() -> None:
         optimizer.step()
 
 
+def test_of_a_name_that_nobody_reads_the_log_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Who comes from PyTorch sets a learning rate there, and would believe that it counts."""
+    optimizer = optim.TGD([{"params": [prompt()]}, {"params": [prompt()]}])
+    optimizer.param_groups[1]["lr"] = 0.1
+    optimizer.step()
+    optimizer.step()
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith("TGD does not read 'lr', which was set in param_groups[1]; it reads constraints, examples")
+    assert "max_edits" in said
+
+
+def test_what_is_kept_in_a_group_is_in_the_state_and_comes_back() -> None:
+    """Else a Trainer that takes a step back ends the run of a subclass that counts there."""
+    optimizer = optim.TGD([prompt()])
+    optimizer.param_groups[0]["initial"] = 3
+    held = optimizer.state_dict()
+    optimizer.param_groups[0].update(initial=4, max_edits=2)
+    optimizer.load_state_dict(held)
+    assert (optimizer.param_groups[0]["initial"], optimizer.param_groups[0]["max_edits"]) == (3, 12)
+    with pytest.raises(ValueError, match="TGD has no setting 'initial'"):
+        optim.TGD([prompt()]).load_state_dict(held)
+
+
 @pytest.mark.parametrize(
     ("setting", "value", "error", "message"),
     [

@@ -28,6 +28,7 @@ from textgrad_engine.optim.param_groups import (
     warn_of_frozen_nowhere,
     warn_of_no_room,
     warn_of_shared,
+    warn_of_unread,
 )
 from textgrad_engine.optim.saved import check_owner, check_sizes, remembered_in, state_of
 from textgrad_engine.optim.search.objective import Objective
@@ -36,6 +37,7 @@ from textgrad_engine.optim.texts import texts_now, write_texts
 from textgrad_engine.wording import nearest
 
 Closure: TypeAlias = "Callable[[], Any] | Objective"
+_OURS = f"{__name__.partition('.')[0]}."
 T = TypeVar("T")
 StepHook: TypeAlias = "Callable[[Optimizer, tuple[Any, ...], dict[str, Any]], None]"
 
@@ -134,6 +136,7 @@ class Optimizer:
         self.state: dict[Variable, dict[str, Any]] = defaultdict(dict)
         self.steps: int = 0
         self.changes: list[Change] = []
+        self._told_unread: set[str] = set()
         self._pre_hooks: dict[int, Any] = {}
         self._post_hooks: dict[int, Any] = {}
         given = list(in_order(params, f"{type(self).__name__}: params: "))
@@ -193,6 +196,10 @@ class Optimizer:
         if "max_tokens" in own and own["max_tokens"] is None:
             own["max_tokens"] = most_tokens(texts_now(group["params"]))
         return own
+
+    def _is_kept(self, name: str) -> bool:
+        """Whether what has a name in a group is no setting, nor nearly one, but kept there by a subclass or a hook."""
+        return name not in ("params", *self.defaults) and not nearest(name, self.defaults)
 
     def variables(self) -> list[Variable]:
         """All parameters, in the order of the groups.
@@ -407,9 +414,12 @@ class Optimizer:
                 hook(self, args, kwargs)
             for number, group in enumerate(self.param_groups):  # what was set since counts from this step on
                 # Another name is a typing error where it is nearly one of these, else what a subclass keeps there.
-                known = {"params", *self.defaults}
-                settings = {name: group[name] for name in group if name in known or nearest(name, self.defaults)}
+                settings = {name: group[name] for name in group if not self._is_kept(name)}
                 group.update(self._settings_of(settings, f"param_groups[{number}]"))
+                if type(self).__module__.startswith(_OURS):  # others may read what they keep there
+                    unread = [name for name in group if self._is_kept(name) and name not in self._told_unread]
+                    warn_of_unread(unread, f"param_groups[{number}]", type(self).__name__, self.defaults)
+                    self._told_unread.update(unread)
             steps, said, variables = self.steps, self.changes, self.variables()
             data = [each.data for each in variables]
             check_heard(variables)
@@ -479,9 +489,14 @@ class Optimizer:
             TypeError: a setting is of a wrong kind.
         """
         check_sizes(state, self.param_groups)
+        every = [[name for name in group if self._is_kept(name)] for group in self.param_groups]
         settings = [
-            self._settings_of({**other, "params": group["params"]}, f"param_groups[{number}] of the state")
-            for number, (group, other) in enumerate(zip(self.param_groups, state["param_groups"]))
+            self._settings_of(
+                {name: other[name] for name in other if name not in kept} | {"params": group["params"]},
+                f"param_groups[{number}] of the state",
+            )
+            | {name: other[name] for name in kept if name in other}
+            for number, (group, other, kept) in enumerate(zip(self.param_groups, state["param_groups"], every))
         ]
         steps, remembered = int(state["steps"]), remembered_in(state, self.variables())
 

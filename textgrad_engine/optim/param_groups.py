@@ -139,6 +139,21 @@ def warn_of_frozen_nowhere(groups: Sequence[Mapping[str, Any]], kind: str) -> No
         )
 
 
+def warn_of_unread(names: Iterable[str], where: str, kind: str, read: Iterable[str]) -> None:
+    """Say so where names were set in a group that no step reads, such as PyTorch's.
+
+    Args:
+        names: those.
+        where: the group is.
+        kind: the class of the optimizer.
+        read: the names that it reads.
+    """
+    for name in names:
+        _log.warning(
+            "%s does not read %r, which was set in %s; it reads %s", kind, name, where, ", ".join(sorted(read))
+        )
+
+
 def given_as(value: object) -> str:
     """What somebody gave, in a few words for an error: a Variable by its label."""
     return label_of(value) if isinstance(value, Variable) else told(value)
