@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 import textgrad_engine as tg
-from textgrad_engine import llm, nn
+from textgrad_engine import Variable, llm, nn
 from textgrad_engine.errors import AuthenticationFailed, BudgetExceeded
 from textgrad_engine.llm import CallableModel, Completion, Request, Usage, Wrapper, resolve
 from textgrad_engine.testing import FunctionModel
@@ -173,6 +174,58 @@ def test_a_refused_key_that_a_tool_catches_is_told(waits: bool, caplog: pytest.L
     assert evaluate(program, ROWS, nn.ExactMatch()).mean == 0.0
     told = [each.getMessage() for each in caplog.records if each.name == "textgrad_engine.train.calling"]
     assert [f"the key {waits} is refused; let" in each for each in told] == [True]
+
+
+class _Awaits(tg.Function):
+    """Asks its model without an operation between, as code from elsewhere does."""
+
+    @staticmethod
+    async def forward(ctx: Any, word: Variable, model: Any, catches: bool) -> Variable:
+        request = Request(messages=(llm.Message(role="user", content=word.data),))
+        try:
+            return Variable((await model.complete(request)).text)
+        except AuthenticationFailed:
+            if not catches:
+                raise
+            return Variable("")
+
+    @staticmethod
+    def backward(ctx: Any, feedback: Variable) -> tuple[Variable, None, None]:
+        return feedback, None, None
+
+
+@pytest.mark.parametrize("how", ["function", "tool", "caught by a model", "not caught"])
+def test_a_refused_key_that_is_caught_where_a_model_is_awaited_itself_is_told(
+    how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All answers would be wrong without a word; one that nobody catches, or that another model stands for, is none."""
+
+    def refuse(request: Request) -> str:
+        raise AuthenticationFailed(f"the key {how} is refused")
+
+    async def look_up(word: str) -> str:
+        """Look it up."""
+        return await asked(refused, word)
+
+    def answer(request: Request) -> str | Completion:
+        last = request.messages[-1]
+        if last.role == "tool":
+            return last.text
+        function = {"name": "look_up", "arguments": json.dumps({"word": last.text})}
+        return Completion(text="", finish_reason="tool_calls", tool_calls=({"id": "1", "function": function},))
+
+    refused = resolve(FunctionModel(refuse))
+    chat = nn.ChatCompletion("{word}", model=FunctionModel(answer), tools=[look_up])
+    second = resolve(llm.Fallback(refused, FunctionModel(lambda request: "x"), on=(AuthenticationFailed,)))
+    model, catches = second if how == "caught by a model" else refused, how != "not caught"
+
+    def program(word: str) -> Any:
+        return chat(word=word) if how == "tool" else _Awaits.apply(Variable(word), model, catches)
+
+    with pytest.raises(AuthenticationFailed) if not catches else contextlib.nullcontext():
+        assert evaluate(program, ROWS, nn.ExactMatch()).mean == 0.0
+    told = [each.getMessage() for each in caplog.records if each.name == "textgrad_engine.train.calling"]
+    assert [f"the key {how} is refused; let" in each for each in told] == [True] * (how in ("function", "tool"))
 
 
 def test_a_tool_that_is_refused_costs_its_own_example_where_candidates_are_run_together() -> None:

@@ -22,12 +22,15 @@ class Met(list[Ending]):
     Attributes:
         refusals: the keys that were refused and quotas that are spent, likewise: these end a run, unless its program
             catches them.
+        awaited: those of models that code of the block awaits without an operation, caught or not: it makes do without
+            an answer where it comes to its end all the same.
     """
 
     def __init__(self, ends: Callable[[Ending], bool]) -> None:
         super().__init__()
         self.ends = ends
         self.refusals: list[AuthenticationFailed | QuotaExhausted] = []
+        self.awaited: list[AuthenticationFailed | QuotaExhausted] = []
 
 
 MET: ContextVar[tuple[Met, ...]] = ContextVar("textgrad_engine_endings_met", default=())
@@ -49,6 +52,13 @@ def meeting(ends: Callable[[Ending], bool]) -> Iterator[Met]:
     found = Met(ends)
     with setting(MET, (*MET.get(), found)):
         yield found
+
+
+def note_refused(error: BaseException) -> None:
+    """Note a key that was refused, or a quota that is spent, where a model is awaited without an operation."""
+    if isinstance(error, AuthenticationFailed | QuotaExhausted):
+        for found in MET.get():
+            found.awaited.append(error)
 
 
 def note_met(error: BaseException) -> None:

@@ -51,11 +51,11 @@ async def unless_ended(work: Awaitable[T]) -> T:
         with setting(BY_OPERATION, False), setting(MET, (met,)):
             found = await work
     except Exception as error:
-        _hand_on([each for each in met.refusals if each is not error], around)
+        _hand_on([each for each in (*met.refusals, *met.awaited) if each is not error], around)
         if not met or met[0] is error:
             raise
     else:
-        _hand_on(met.refusals, around)
+        _hand_on([*met.refusals, *met.awaited], around)
         if not met:
             return found
     note_if_direct(met[0])

@@ -17,6 +17,7 @@ from textgrad_engine.attributes import attributes_told
 from textgrad_engine.blocks import block
 from textgrad_engine.callables import check_told
 from textgrad_engine.checks import check
+from textgrad_engine.dispatch.endings import MET, note_refused
 from textgrad_engine.llm.charged import usage_of
 from textgrad_engine.llm.ids import next_id
 from textgrad_engine.llm.meters import METERS, Meter
@@ -24,6 +25,7 @@ from textgrad_engine.llm.model import Model, Wrapper
 from textgrad_engine.llm.redact import keys_of
 from textgrad_engine.llm.request import Purpose, Request
 from textgrad_engine.llm.response import Completion, Usage
+from textgrad_engine.llm.stop import BY_OPERATION
 from textgrad_engine.scoped import setting
 from textgrad_engine.signed import unsigned
 from textgrad_engine.wording import told
@@ -190,7 +192,9 @@ class Metered(Wrapper):
     def complete(self, request: Request) -> Coroutine[Any, Any, Completion]:
         """Pass the request on and record how it ended."""
         meters, observers = METERS.get(), _observers.get()
-        if not meters and not observers:  # the inner coroutine itself: a frame less in each call under way
+        if (
+            not meters and not observers and not MET.get()
+        ):  # the inner coroutine itself: a frame less in each call under way
             return self.inner.complete(request)
         return self._recorded(request, meters, observers)
 
@@ -210,6 +214,8 @@ class Metered(Wrapper):
             return completion
         except (Exception, asyncio.CancelledError) as error:
             failure = error
+            if around is None and not BY_OPERATION.get():  # a model that asks others may have another one for that
+                note_refused(error)
             raise
         finally:
             call_under_way.set(around)

@@ -70,7 +70,7 @@ class Ran(NamedTuple):
         if self.met:  # out of the handler: it may be its cause
             raise self.met[0].with_traceback(None)  # it may be raised for many examples, and would get longer each time
         if isinstance(self.met, Met):
-            _tell_of_caught(self.met.refusals)
+            _tell_of_caught([*self.met.refusals, *self.met.awaited])
         return found
 
 
