@@ -258,7 +258,7 @@ def test_another_config_is_run_with_its_own_settings(cli: Any, task: Path) -> No
     ("change", "message"),
     [
         (('"exact_match"', '"json_match"'), "--config branch: its [metric] is not that of small, so scores cannot be"),
-        (None, "--config gone: there is no config"),
+        (None, "--config gone: there is no such file; the folder has branch"),
         ("rows", "--config branch: its examples in"),
     ],
 )

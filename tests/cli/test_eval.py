@@ -81,10 +81,17 @@ def some(tmp_path: Path) -> Path:
 
 
 def test_a_run_that_is_not_there(cli: Any, tmp_path: Path) -> None:
-    """Exit code 2."""
-    result = cli("eval", tmp_path / "none")
-    assert result.exit_code == 2
-    assert "there is no such run folder" in result.stderr
+    """Exit code 2; it may have been meant for a config, which can be evaluated and compared, too."""
+    (tmp_path / "tickets").mkdir()
+    (tmp_path / "tickets" / "config.toml").write_text("")
+    for command in (("eval",), ("compare", "--model", "a", "--model", "b")):
+        result = cli(command[0], tmp_path / "ticket", *command[1:])
+        assert result.exit_code == 2
+        assert f"{tmp_path / 'ticket'}: there is no such file; did you mean 'tickets'?" in result.stderr
+        result = cli(command[0], tmp_path / "none" / "run", *command[1:])
+        assert f"there is no folder {tmp_path / 'none'}; check the path" in result.stderr
+    result = cli("compare", TICKETS, "--config", tmp_path / "ticket")
+    assert f"--config {tmp_path / 'ticket'}: there is no such file; did you mean 'tickets'?" in result.stderr
 
 
 def test_data_that_is_not_there(cli: Any, run: Path) -> None:

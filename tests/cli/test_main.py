@@ -79,7 +79,7 @@ def test_it_runs_as_a_module(tmp_path: Path) -> None:
     """``python -m textgrad_engine`` is the same program, for where scripts are not on the path."""
     done = python(tmp_path, "-m", "textgrad_engine", "show", "nothing")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: nothing: there is no such run folder\n"
+    assert done.stderr == "error: nothing: there is no such run folder; `textgrad-engine train CONFIG` makes one\n"
 
 
 def test_what_is_imported_is_not_looked_through_again(tmp_path: Path) -> None:

@@ -46,6 +46,10 @@ def test_a_folder_that_is_no_run(cli: Any, tmp_path: Path) -> None:
     result = cli("show", tmp_path)
     assert result.exit_code == 2
     assert "this is no run folder" in result.stderr
+    (tmp_path / "runs" / "a-1").mkdir(parents=True)
+    (tmp_path / "runs" / "a-1" / "events.jsonl").write_text("")
+    for place in (tmp_path, tmp_path / "runs"):
+        assert f"name what `train` wrote; {tmp_path / 'runs'} has a-1\n" in cli("show", place).stderr
 
 
 def test_the_report_is_the_one_that_was_printed(cli: Any, trained: tuple[Path, Any]) -> None:

@@ -49,7 +49,10 @@ def test_a_result_that_nobody_reads_ends_quietly(
 def test_an_error_keeps_its_code_where_nobody_reads(tmp_path: Path) -> None:
     """What is wrong is on stderr, which somebody may read."""
     code, said = run_into_a_closed_pipe(tmp_path, "show", "nothing")
-    assert (code, said) == (2, "error: nothing: there is no such run folder\n")
+    assert (code, said) == (
+        2,
+        "error: nothing: there is no such run folder; `textgrad-engine train CONFIG` makes one\n",
+    )
 
 
 class Left:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine.cli import run_data
+from textgrad_engine.cli.completion import is_config
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.evaluating import Asked, Done, Task, carried_out, checked, is_judged
 from textgrad_engine.cli.evaluation_words import shared
@@ -20,6 +21,7 @@ from textgrad_engine.cli.settings import Budget
 from textgrad_engine.cli.subject import Subject, prompt_of_config, prompt_of_run, with_files
 from textgrad_engine.cli.user_code import go_home
 from textgrad_engine.data.names import suggest
+from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Cache, budget
 from textgrad_engine.report.earlier import in_files, measured
@@ -30,6 +32,7 @@ from textgrad_engine.store import Run, append_evaluation, done_with, is_folds, k
 from textgrad_engine.train import Comparison, Evaluation
 from textgrad_engine.train.comparison import compared
 from textgrad_engine.train.interrupt import at_once
+from textgrad_engine.user_paths import expanded
 
 
 @dataclass(frozen=True)
@@ -222,6 +225,8 @@ def _of_config(subject: Subject, given: str, *models: str | None) -> Subject:
     Raises:
         RunError: there is none, or its scores would be of another metric or other right answers.
     """
+    if not expanded(given).exists():
+        raise RunError(f"--config {missing_file(expanded(given), is_config)}")
     if (found := prompt_of_config(Path(given), *models)) is None:
         raise RunError(f"--config {given}: there is no config; a run folder is named by --prompt, for its best prompt")
     own = subject.config

@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from textgrad_engine.cli import build, run_data, runs
+from textgrad_engine.cli.completion import is_config
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import check_columns, load_examples, read_data
 from textgrad_engine.cli.config_file import load_config
 from textgrad_engine.cli.folds import dealt, part_of
 from textgrad_engine.cli.prompt_files import texts_in, trained_texts
 from textgrad_engine.data import Dataset
+from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import RunError
 from textgrad_engine.report.earlier import in_files
 from textgrad_engine.store import Run, is_folds, read_folds, read_run, typed, whole_of
+from textgrad_engine.store.reader import others_beside
+from textgrad_engine.user_paths import expanded
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,10 @@ def prompt_of_config(path: Path, *models: str | None) -> Subject | None:
     Raises:
         TextgradError: the config or its data cannot be used.
     """
+    if path.suffix.lower() != ".toml" and not expanded(path).exists():
+        if others := others_beside(expanded(path)):
+            raise RunError(f"{path}: there is no such config or run folder{others}")
+        raise RunError(missing_file(expanded(path), is_config))
     if path.suffix.lower() != ".toml" and (is_folds(path) or not (path / "config.toml").is_file()):
         return None
     if (path / "events.jsonl").is_file():

@@ -205,10 +205,13 @@ def read_run(path: str | Path) -> Run:
     path = expanded(path)
     check_reach(path)
     if not path.is_dir():
-        raise RunError(f"{path}: there is no such run folder{others_beside(path)}")
+        others = others_beside(path) or "; `textgrad-engine train CONFIG` makes one"
+        raise RunError(f"{path}: there is no such run folder{others}")
     if not (path / "events.jsonl").is_file():
         several = next((path / name for name in ("final", "fold-1") if (path / name).is_dir()), None)
-        inner = "what `train` wrote" if several is None else f"one of the runs in it, such as {several}"
+        inner = f"one of the runs in it, such as {several}"
+        if several is None:
+            inner = f"what `train` wrote{_offered((path, path / 'runs', Path('runs')))}"
         if (path / FOLDS).is_file():
             raise RunError(f"{path}: this is the folder of a cross-validation, which read_folds reads; or name {inner}")
         raise RunError(f"{path}: this is no run folder, it has no events.jsonl; name {inner}")
@@ -259,10 +262,15 @@ def _best_of(seed: dict[str, str], steps: tuple[StepEnded, ...]) -> dict[str, st
 
 def others_beside(path: Path) -> str:
     """What the folder beside it has to offer, or the one in which `train` makes them."""
-    for folder in filter(Path.is_dir, (path.parent, path.parent / "runs")):
+    return _offered((path.parent, path.parent / "runs"), path.name)
+
+
+def _offered(folders: Iterable[Path], name: str = "") -> str:
+    """What the first of some folders that has run folders has to offer, those first whose name is like one."""
+    for folder in filter(Path.is_dir, folders):
         found = sorted(each.parent.name for name in ("events.jsonl", FOLDS) for each in folder.glob(f"*/{name}"))
         if found:
-            near = difflib.get_close_matches(path.name, found, n=8, cutoff=0.4)  # the likely one first, of many
+            near = difflib.get_close_matches(name, found, n=8, cutoff=0.4)  # the likely one first, of many
             shown = list(dict.fromkeys([*near, *found]))[:8]
             more = f" and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
             return f"; {folder} has {', '.join(shown)}{more}"
