@@ -75,6 +75,26 @@ def test_version(cli: Any) -> None:
     assert cli("--version").output == f"textgrad-engine {textgrad_engine.__version__}\n"
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("train CONFIG --cache FOLDER", "another run folder is named by --run-dir, a prompt by --prompt"),
+        ("train CONFIG --cache FOLDER", "--cache takes no folder, TEXTGRAD_CACHE_DIR in the environment names one"),
+        ("eval RUN new.jsonl", "examples are named by --data FILE, a prompt by --prompt FILE"),
+        ("compare before after", "another config is named by --config, a prompt or run by --prompt"),
+        ("report RUN page.html", "the page is named by --out FILE"),
+    ],
+)
+def test_what_stands_behind_a_command_without_an_option_is_told_its_option(cli: Any, line: str, said: str) -> None:
+    """A second path is the first thing that people try."""
+    done = cli(*line.split())
+    assert done.exit_code == 2
+    words = " ".join(done.stderr.replace("│", " ").split())
+    assert f"Got unexpected extra argument(s) ({line.split()[-1]}); " in words
+    assert said in words
+    assert cli("show", "a", "b").exit_code == 2
+
+
 def test_it_runs_as_a_module(tmp_path: Path) -> None:
     """``python -m textgrad_engine`` is the same program, for where scripts are not on the path."""
     done = python(tmp_path, "-m", "textgrad_engine", "show", "nothing")

@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 from textgrad_engine.cli.completion import InstallsCompletion
+from textgrad_engine.report.printing import harmless
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,14 @@ class Command:
         epilog: what its help ends with.
         function: in the module.
         settings: what Typer is told of it.
+        behind: what is said to who writes more behind it than it takes: options that this may have been meant for.
     """
 
     module: str
     epilog: str
     function: str
     settings: dict[str, Any] = field(default_factory=dict)
+    behind: str = ""
 
     def load(self, name: str, markup: Any) -> Any:
         """The command with its options.
@@ -42,8 +45,11 @@ class Command:
         """
         module = importlib.import_module(self.module)
         alone = typer.Typer(add_completion=False, rich_markup_mode=markup)
-        alone.command(name, epilog=self.epilog, context_settings=self.settings)(getattr(module, self.function))
-        return typer.main.get_command(alone)
+        settings = {**self.settings, **({"allow_extra_args": True} if self.behind else {})}
+        alone.command(name, cls=_Leaf, epilog=self.epilog, context_settings=settings)(getattr(module, self.function))
+        made: Any = typer.main.get_command(alone)
+        made.behind = self.behind
+        return made
 
     def help(self) -> str:
         """Its docstring, from the file: the help of the program has a line of each command, and loads none."""
@@ -54,6 +60,19 @@ class Command:
             return inspect.getdoc(getattr(importlib.import_module(self.module), self.function)) or ""
         functions = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
         return next(ast.get_docstring(node) or "" for node in functions if node.name == self.function)
+
+
+class _Leaf(TyperCommand):
+    """A command that says which options there are for what stands behind it."""
+
+    behind = ""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments, and refuse those that are too many."""
+        left = super().parse_args(ctx, args)
+        if left and self.behind and not ctx.resilient_parsing:
+            ctx.fail(f"Got unexpected extra argument(s) ({harmless(' '.join(left))}); {self.behind}")
+        return left
 
 
 class Commands(InstallsCompletion):

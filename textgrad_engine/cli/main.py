@@ -11,6 +11,8 @@ from textgrad_engine.cli.commands import Command, Commands
 from textgrad_engine.cli.output import epilog, epilog_of_reading, version, width
 from textgrad_engine.cli.streams import ending, open_streams
 
+_CACHE = "--cache takes no folder, TEXTGRAD_CACHE_DIR in the environment names one"
+
 
 class _Program(Commands):
     all: ClassVar = {
@@ -20,8 +22,13 @@ class _Program(Commands):
             "init",
             {"allow_extra_args": True},  # a table behind the folder is told where it goes
         ),
-        "train": Command("textgrad_engine.cli.train", epilog(), "train"),
-        "resume": Command("textgrad_engine.cli.resume", epilog(), "resume"),
+        "train": Command(
+            "textgrad_engine.cli.train",
+            epilog(),
+            "train",
+            behind=f"another run folder is named by --run-dir, a prompt by --prompt; {_CACHE}",
+        ),
+        "resume": Command("textgrad_engine.cli.resume", epilog(), "resume", behind=_CACHE),
         "eval": Command(
             "textgrad_engine.cli.evaluate",
             epilog(
@@ -31,6 +38,7 @@ class _Program(Commands):
                 "not reached; ",
             ),
             "evaluate",
+            behind=f"examples are named by --data FILE, a prompt by --prompt FILE; {_CACHE}",
         ),
         "compare": Command(
             "textgrad_engine.cli.compare",
@@ -41,6 +49,7 @@ class _Program(Commands):
                 "floor; ",
             ),
             "compare",
+            behind="another config is named by --config, a prompt or run by --prompt, a model by --model",
         ),
         "estimate": Command(
             "textgrad_engine.cli.estimate", epilog_of_reading(wrong="wrong usage, config or data"), "estimate"
@@ -55,7 +64,9 @@ class _Program(Commands):
         ),
         "calls": Command("textgrad_engine.cli.calls", epilog_of_reading(), "calls"),
         "diff": Command("textgrad_engine.cli.diff", epilog_of_reading(), "diff"),
-        "report": Command("textgrad_engine.cli.report", epilog_of_reading(), "report"),
+        "report": Command(
+            "textgrad_engine.cli.report", epilog_of_reading(), "report", behind="the page is named by --out FILE"
+        ),
         "shrink": Command(
             "textgrad_engine.cli.shrink",
             epilog(
@@ -64,6 +75,7 @@ class _Program(Commands):
                 interrupted="the same command goes on",
             ),
             "shrink",
+            behind=_CACHE,
         ),
     }
 
