@@ -615,3 +615,20 @@ def test_of_a_program_of_ones_own_nobody_knows_beforehand_how_often_it_asks(
     done = cli("train", folder, "--budget-calls", "20", "--run-dir", tmp_path / "run")
     assert "seed prompt alone" not in done.stderr
     assert "seed prompt val" in done.stderr
+
+
+def test_a_run_folder_in_the_place_of_a_config_is_told_what_takes_one(
+    cli: Any, trained: tuple[Path, Any], tmp_path: Path
+) -> None:
+    """It has no config.toml, and nobody is to look for one there."""
+    folds = tmp_path / "folds"
+    folds.mkdir()
+    (folds / "folds.json").write_text("{}", encoding="utf-8")
+    for path in (trained[0], folds):
+        for command in ("train", "estimate"):
+            told = cli(command, path)
+            assert told.exit_code == 2
+            assert told.stderr == (
+                f"error: {path}: this is a run folder, and a config is wanted, such as that which it was made from; "
+                f"`textgrad-engine resume {path}` goes on with a run\n"
+            )

@@ -11,7 +11,7 @@ from textgrad_engine.cli.toml_lines import key_lines, syntax_error
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.data.textfile import read_text
 from textgrad_engine.errors import ConfigError, DataError
-from textgrad_engine.store import typed
+from textgrad_engine.store import FOLDS, typed
 from textgrad_engine.user_paths import expanded
 
 _CONFIG = "a config is a .toml file, or a folder that holds config.toml"
@@ -30,6 +30,11 @@ def load_config(path: str | Path, *models: str | None) -> Config:
     path = expanded(path)
     if path.is_dir():
         others = sorted(file.name for file in path.glob("*.toml"))
+        if not (path / "config.toml").is_file() and any((path / name).is_file() for name in ("events.jsonl", FOLDS)):
+            raise ConfigError(
+                f"{path}: this is a run folder, and a config is wanted, such as that which it was made from; "
+                f"`textgrad-engine resume {typed(path)}` goes on with a run"
+            )
         path /= "config.toml"
         if not path.is_file() and others:
             raise ConfigError(f"{path}: there is no such file; name one of {', '.join(others)}, or rename it")
