@@ -798,10 +798,13 @@ class Noting(Wrapper):
 def test_all_of_them_go_on_at_once_with_the_same_scores(cli: Any, task: Path) -> None:
     """Three prompts take the time of one; with a limit they go one by one, so that the first ones are whole."""
     found = {}
-    for how, limit, together in (("at once", [], 3), ("one by one", ["--budget-calls", "120"], 1)):
+    rows = (task / "val.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (task / "some.jsonl").write_text("".join(rows[:20]), encoding="utf-8")  # those of all may be in flight at once
+    for how, limit, together in (("at once", [], 3), ("one by one", ["--budget-calls", "60"], 1)):
         model = Noting(together)
         with LoopbackServer(model) as server:
             options = [task, "--prompt", "gifts.txt", "--prompt", "other.txt", "--model", "m", "--no-cache", *limit]
+            options += ["--data", task / "some.jsonl"]
             found[how] = document(cli, *options, "--base-url", server.base_url)
         changes = sum(a != b for a, b in itertools.pairwise(model.asked))
         assert changes == 2 if limit else changes >= 2
@@ -809,6 +812,19 @@ def test_all_of_them_go_on_at_once_with_the_same_scores(cli: Any, task: Path) ->
     for arm, other in zip(found["at once"]["arms"], found["one by one"]["arms"]):
         assert arm["comparison"] == other["comparison"]
         assert arm["usage"] == other["usage"]
+
+
+def test_limits_of_a_model_hold_for_all_that_ask_it_at_once(cli: Any, task: Path) -> None:
+    """An endpoint that takes four calls at a time refused the rest, as each prompt had four of its own."""
+    config = task / "config.toml"
+    text = config.read_text(encoding="utf-8")
+    config.write_text(text.replace("[models]", "[models]\nmax_in_flight = 4"), encoding="utf-8")
+    with LoopbackServer(TicketsModel(seed=0), latency=0.01) as server:
+        options = [task, "--prompt", "gifts.txt", "--prompt", "other.txt", "--no-cache", "--base-url", server.base_url]
+        document(cli, *options, "--model", "m")
+        assert (server.requests, server.peak) == (120, 4)
+        document(cli, *options, "--model", "m", "--model", "n")
+        assert server.peak == 8  # it is a limit of each model
 
 
 def test_ctrl_c_ends_all_of_them_and_what_they_did_not_come_to_is_not_lost(
@@ -827,7 +843,8 @@ def test_ctrl_c_ends_all_of_them_and_what_they_did_not_come_to_is_not_lost(
     class Pressing(Noting):
         async def complete(self, request: Request) -> Completion:
             answer = await super().complete(request)
-            if len(self.asked) >= 70:
+            counts = [self.asked.count(each) for each in set(self.asked)]
+            if len(counts) == 3 and min(counts) >= 5:
                 if not self.pressed:
                     self.pressed = True
                     os.kill(os.getpid(), signal.SIGINT)
@@ -836,10 +853,13 @@ def test_ctrl_c_ends_all_of_them_and_what_they_did_not_come_to_is_not_lost(
 
         pressed = False
 
+    config = task / "config.toml"
+    text = config.read_text(encoding="utf-8")
+    config.write_text(text.replace("[models]", "[models]\nmax_in_flight = 64"), encoding="utf-8")
     rows = [json.loads((task / "val.jsonl").read_text().splitlines()[0]) | {"id": f"r{n}"} for n in range(200)]
     many = task / "many.jsonl"
     many.write_text("".join(json.dumps(row | {"ticket": f"{row['ticket']} {row['id']}"}) + "\n" for row in rows))
-    with LoopbackServer(Pressing(3)) as server:
+    with LoopbackServer(Pressing()) as server:
         options = ["--prompt", "gifts.txt", "--prompt", "other.txt", "--model", "m", "--base-url", server.base_url]
         options += ["--data", many]  # more than are in flight at once
         done = cli("compare", task, *options, "--json")

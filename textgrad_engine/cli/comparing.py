@@ -15,6 +15,7 @@ from textgrad_engine.cli.completion import is_config
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.evaluating import Asked, Done, Task, carried_out, checked, is_judged
 from textgrad_engine.cli.evaluation_words import shared
+from textgrad_engine.cli.models import Made
 from textgrad_engine.cli.progress import score_bar_for
 from textgrad_engine.cli.prompt_files import trained_texts
 from textgrad_engine.cli.settings import Budget
@@ -133,9 +134,10 @@ def arms_of(
     ]
     arms: list[tuple[str, Arm]] = []
     same: list[str] = []
+    made: list[Made] = []
     for (named, config, other, run), model in itertools.product(each_prompt, models or (None,)):
         go_home(other.config.folder)
-        task = checked(other, replace(asked, options=replace(asked.options, model=model)))
+        task = checked(other, replace(asked, options=replace(asked.options, model=model)), made)
         if config:
             task = _by_the_metric_of(arms[0][1].task, task, config)
         forward = task.config.models.roles()["forward"]

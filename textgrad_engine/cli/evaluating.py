@@ -16,7 +16,7 @@ from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import tell_of_empty_clusters
 from textgrad_engine.cli.contracts import check_texts
 from textgrad_engine.cli.keeping import keeping
-from textgrad_engine.cli.models import check_prices, make_models
+from textgrad_engine.cli.models import Made, check_prices, make_models
 from textgrad_engine.cli.output import checking
 from textgrad_engine.cli.progress import score_bar_for
 from textgrad_engine.cli.prompt_files import trained_by_name
@@ -143,12 +143,13 @@ class Done:
         return self.ended is None and unanswered and self.kept is not None and self.kept.lost > 0
 
 
-def checked(subject: Subject, asked: Asked) -> Task:
+def checked(subject: Subject, asked: Asked, made_before: list[Made] | None = None) -> Task:
     """Check all that can be checked before a model is asked.
 
     Args:
         subject: what is evaluated.
         asked: what the command line asks for.
+        made_before: models of evaluations beside this one, as for `make_models`.
 
     Raises:
         TextgradError: something cannot be used.
@@ -171,7 +172,7 @@ def checked(subject: Subject, asked: Asked) -> Task:
     metric = build.make_metric(config)
     if asked.at_least is not None:
         _check_least(asked.at_least, (0.0, 1.0) if config.is_right_or_wrong else scale_of(metric))
-    models = make_models(config, said.model, judge=said.judge)
+    models = make_models(config, said.model, judge=said.judge, made_before=made_before)
     check_prices(config, models, said.limits[0], said.model)
     with build.prompts_of(config):
         pass

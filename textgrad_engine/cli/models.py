@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from pydantic import SecretStr
@@ -25,8 +26,28 @@ from textgrad_engine.llm.retry import RetryPolicy
 from textgrad_engine.report.toml import toml_key
 
 
+@dataclass(frozen=True)
+class Made:
+    """A model that was made.
+
+    Attributes:
+        of: the name, or the object, that it was made of.
+        settings: what it was made with.
+        model: the model.
+    """
+
+    of: Any
+    settings: dict[str, Any]
+    model: Model
+
+
 def make_models(
-    config: Config, option: str | None = None, *, judge: str | None = None, needs_key: bool = True
+    config: Config,
+    option: str | None = None,
+    *,
+    judge: str | None = None,
+    needs_key: bool = True,
+    made_before: list[Made] | None = None,
 ) -> dict[str, Model]:
     """The model of each role; roles of one name share one model, and its limit.
 
@@ -35,6 +56,8 @@ def make_models(
         option: the name that ``--model`` gave, if it did; errors then speak of it.
         judge: the one that ``--judge`` gave, likewise.
         needs_key: whether the models will be asked.
+        made_before: for other evaluations that go on beside this one; of those the same ones are taken, so that their
+            limits are those of all together. What is made is added.
 
     Raises:
         ConfigError: nothing answers to a name, its endpoint has no key, or it is no model that it names.
@@ -55,7 +78,7 @@ def make_models(
                 _fail(config, options.get(role), role, name, f": {error}")
             settings = _settings(config, name, isinstance(model, str) and needs_key)
             try:
-                made[name] = resolve(model, **settings)
+                made[name] = _made(model, settings, [] if made_before is None else made_before)
             except (ModelError, TypeError, ValueError) as error:  # also a setting that the API lacks
                 _fail(config, options.get(role), role, name, f": {error}")
         roles[role] = made[name]
@@ -71,6 +94,15 @@ def make_models(
                 "needs none with --base-url http://localhost:11434/v1",
             )
     return roles
+
+
+def _made(of: Any, settings: dict[str, Any], before: list[Made]) -> Model:
+    """The model that was made of the same before, or a new one, which is added."""
+    for each in before:
+        if (each.of is of or (isinstance(of, str) and each.of == of)) and each.settings == settings:
+            return each.model
+    before.append(Made(of, settings, resolve(of, **settings)))
+    return before[-1].model
 
 
 def _settings(config: Config, name: str, sends: bool) -> dict[str, Any]:
