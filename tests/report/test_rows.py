@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import re
+import threading
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from textgrad_engine.dispatch import threads
+from textgrad_engine.llm import Stop
 from textgrad_engine.report import progress, rows
 from textgrad_engine.report.progress import Lines, Progress
 from textgrad_engine.report.rows import Rows, Together
 from textgrad_engine.report.terminal import stopping, terminal_taken
 from textgrad_engine.scoped import setting
 from textgrad_engine.train.events import Evaluated, Event, PhaseStarted, RunEnded, RunFailed, RunStarted, part_mark
+from textgrad_engine.train.interrupt import at_once, stopping_on_interrupt
 
+from ..pressing import press_ctrl_c
 from .events import HALF, called, step, tried
 
 
@@ -126,6 +132,43 @@ def test_rows_are_there_while_one_of_the_runs_goes_on(screen: io.StringIO) -> No
     tell(alone, "", started("all examples"))
     assert "all examples" in screen.getvalue()[len(drawn) :]
     alone.on_end()
+    assert not terminal_taken.locked()
+
+
+def test_rows_of_runs_that_are_left_behind_are_taken_down(screen: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C twice, while code of the runs does something else: the cursor stayed hidden, as nobody ended the rows."""
+    monkeypatch.setattr(threads, "A_MOMENT", 0.0)
+    shared, both, go_on, stops = Progress(), threading.Barrier(3), threading.Event(), list[Stop]()
+
+    def run(place: int) -> None:
+        own = shared.for_run()
+        tell(own, f"{place}/2", started(f"fold {place} of 2"))
+        with stopping_on_interrupt() as stop:
+            stops.append(stop)
+            both.wait(60)
+            go_on.wait(60)
+        own.on_end()
+        both.wait(60)
+
+    def presses() -> None:
+        both.wait(60)
+        press_ctrl_c()
+        heard = threading.Event()
+        stops[0].listen(heard.set)
+        if not stops[0].is_set:  # two that come at once are heard as one
+            assert heard.wait(60)
+        press_ctrl_c()
+
+    threading.Thread(target=presses).start()
+    with pytest.raises(KeyboardInterrupt):
+        at_once([functools.partial(run, place) for place in (1, 2)], 2)
+    drawn, taken = screen.getvalue(), terminal_taken.locked()
+    go_on.set()
+    both.wait(60)
+    assert not taken
+    assert drawn.rindex("\x1b[?25h") > drawn.rindex("\x1b[?25l")
+    assert drawn.endswith("\x1b[1A\x1b[2K\x1b[?25h")
+    assert screen.getvalue() == drawn
     assert not terminal_taken.locked()
 
 

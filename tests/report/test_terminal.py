@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import sys
+from collections.abc import Callable
 
 import pytest
 import rich.console
 
-from textgrad_engine.report.terminal import complain, moves_its_cursor, terminal
+from textgrad_engine.report.terminal import complain, cursor_back, moves_its_cursor, terminal
 
 
 class Terminal(io.StringIO):
@@ -75,3 +77,19 @@ def test_a_file_or_a_pipe_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> Non
     assert console is not None
     console.print("3 of 4 [1/2]")
     assert sys.stderr.getvalue() == "3 of 4 [1/2]\n"  # type: ignore[attr-defined]
+
+
+def test_the_cursor_is_back_at_the_end_whatever_was_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C twice in `asyncio.run(trainer.afit(...))` leaves the thread behind whose bars have hidden it."""
+    at_end: list[Callable[[], None]] = []
+    monkeypatch.setattr(atexit, "register", at_end.append)
+    monkeypatch.setattr(atexit, "unregister", at_end.remove)
+    screen = io.StringIO()
+    block = cursor_back(rich.console.Console(file=screen, force_terminal=True))
+    block.__enter__()
+    (show,) = at_end
+    show()
+    assert screen.getvalue() == "\x1b[?25h"
+    block.__exit__(None, None, None)
+    assert screen.getvalue() == "\x1b[?25h" * 2
+    assert not at_end

@@ -9,7 +9,7 @@ from textgrad_engine.report.bars import Bars, log_above
 from textgrad_engine.report.cell import Cell, notebook
 from textgrad_engine.report.rows import Together
 from textgrad_engine.report.tally import Tally, lines_of
-from textgrad_engine.report.terminal import complain, terminal, terminal_taken
+from textgrad_engine.report.terminal import complain, cursor_back, terminal, terminal_taken
 from textgrad_engine.train.events import Callback, Event, part_mark
 from textgrad_engine.train.interrupt import telling
 
@@ -116,10 +116,10 @@ def showing(told: set[str] | None = None, together: Together | None = None) -> I
     elif console is None or not terminal_taken.acquire(blocking=False):
         yield Lines(complain, told)
     else:
-        try:
-            bars = Bars(console, told)
-            with bars.live, log_above(console), telling(bars.on_interrupt):
-                yield bars
-        finally:
-            terminal_taken.release()
-            console.show_cursor(True)  # also where Ctrl-C came while the bars were taken down
+        with cursor_back(console):
+            try:
+                bars = Bars(console, told)
+                with bars.live, log_above(console), telling(bars.on_interrupt):
+                    yield bars
+            finally:
+                terminal_taken.release()

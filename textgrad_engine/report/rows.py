@@ -11,7 +11,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.report.bars import live, log_above, used_in_words
 from textgrad_engine.report.printing import styled
 from textgrad_engine.report.tally import Tally, lines_of
-from textgrad_engine.report.terminal import stopping, terminal_taken
+from textgrad_engine.report.terminal import cursor_back, stopping, terminal_taken
 from textgrad_engine.report.words import duration, plural
 from textgrad_engine.train.events import (
     Callback,
@@ -23,7 +23,7 @@ from textgrad_engine.train.events import (
     Status,
     StepEnded,
 )
-from textgrad_engine.train.interrupt import telling
+from textgrad_engine.train.interrupt import telling, when_left
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -38,11 +38,16 @@ class Rows:
     Args:
         console: of stderr.
         told: what was said of the data already; it is added to.
+
+    Attributes:
+        notice: what the line below them says in place of that; "" for nothing.
+        open: of how many of them the runs go on.
     """
 
     def __init__(self, console: Console, told: set[str]) -> None:
         self.told = told
         self.notice = ""
+        self.open = 0
         self._rows: list[Row] = []
         self.live = live(console, self._renderable)
 
@@ -129,7 +134,6 @@ class Together:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open = 0
         self._rows: Rows | None = None
         self._stack = contextlib.ExitStack()
 
@@ -145,7 +149,8 @@ class Together:
             if self._rows is None and terminal_taken.acquire(blocking=False):
                 self._rows = self._shown(console, told)
             rows = self._rows
-            self._open += rows is not None
+            if rows is not None:
+                rows.open += 1
         if rows is None:
             yield None
             return
@@ -153,17 +158,25 @@ class Together:
             yield rows.row()
         finally:
             with self._lock:
-                self._open -= 1
-                if not self._open:
-                    self._rows = None
-                    self._stack.close()
+                rows.open -= 1
+                if not rows.open and self._rows is rows:
+                    self._take_down()
+
+    def leave(self) -> None:
+        """Take them down, though their runs have not ended."""
+        with self._lock:
+            self._take_down()
+
+    def _take_down(self) -> None:
+        self._rows = None
+        self._stack.close()
 
     def _shown(self, console: Console, told: set[str]) -> Rows:
         rows = Rows(console, told)
-        self._stack.callback(console.show_cursor, True)  # also where Ctrl-C came while the rows were taken down
+        self._stack.enter_context(cursor_back(console))
         self._stack.callback(terminal_taken.release)
         try:
-            for each in (rows.live, log_above(console), telling(rows.on_interrupt)):
+            for each in (when_left(self.leave), rows.live, log_above(console), telling(rows.on_interrupt)):
                 self._stack.enter_context(each)
         except BaseException:
             self._stack.close()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from textgrad_engine.report.bars import log_above
 from textgrad_engine.report.cell import Display, Part, notebook
-from textgrad_engine.report.terminal import terminal, terminal_taken
+from textgrad_engine.report.terminal import cursor_back, terminal, terminal_taken
 from textgrad_engine.report.words import duration
 from textgrad_engine.train.interrupt import telling
 
@@ -53,12 +53,12 @@ def score_bar(total: int) -> Iterator[OnScore]:
     elif (console := terminal()) is None or not terminal_taken.acquire(blocking=False):
         yield lambda _: None
     else:
-        try:
-            with _bar(console, total) as on_score:
-                yield on_score
-        finally:
-            terminal_taken.release()
-            console.show_cursor(True)  # also where Ctrl-C came while the bar was taken down
+        with cursor_back(console):
+            try:
+                with _bar(console, total) as on_score:
+                    yield on_score
+            finally:
+                terminal_taken.release()
 
 
 @contextlib.contextmanager

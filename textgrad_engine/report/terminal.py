@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from textgrad_engine.report.printing import harmless
@@ -62,3 +65,22 @@ def terminal() -> Console | None:
     from rich.console import Console  # heavy, and wanted only in a terminal
 
     return Console(stderr=True, highlight=False)
+
+
+@contextlib.contextmanager
+def cursor_back(console: Console) -> Iterator[None]:
+    """Behind the block, in which something moves, the cursor is seen, also where Ctrl-C came while that was taken down.
+
+    At the latest it is when the program ends: a thread that was left behind may not come to the end of the block.
+    """
+
+    def show() -> None:
+        with contextlib.suppress(OSError):  # the terminal is gone
+            console.show_cursor(True)
+
+    atexit.register(show)
+    try:
+        yield
+    finally:
+        atexit.unregister(show)
+        show()

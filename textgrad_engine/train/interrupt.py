@@ -109,6 +109,23 @@ def telling(tell: Tell) -> Iterator[None]:
         listener.tells.remove(tell)
 
 
+@contextlib.contextmanager
+def when_left(do: Callable[[], object]) -> Iterator[None]:
+    """Inside the block, in one of several works `at_once`, `do` is called where a second Ctrl-C leaves these behind.
+
+    It is called in the thread that waited for them, as this one may never come to the end of the block.
+    """
+    listener = _current.get()
+    if listener is None:
+        yield
+        return
+    listener.left.append(do)
+    try:
+        yield
+    finally:
+        listener.left.remove(do)
+
+
 async def interruptible(work: Callable[[], T]) -> T:
     """Run work that asks models in a thread, and wait for it; to cancel the wait is what the first Ctrl-C is.
 
@@ -174,7 +191,11 @@ def at_once(works: Sequence[Callable[[], T]], most: int) -> list[T]:
             settled(futures)
         except BaseException:  # a Ctrl-C that ends all
             listener.give_up()
-            pool.leave(futures)
+            try:
+                pool.leave(futures)
+            finally:
+                for each in tuple(listener.left):
+                    each()
             raise
     if errors:
         raise errors[0]
@@ -223,6 +244,7 @@ class _Listener:
         self.pressed = self.asked = self.ended = False
         self.asking: list[_Block] = []
         self.tells: list[Tell] = []
+        self.left: list[Callable[[], object]] = []
         self.heard = Heard()
         self._terminated = -math.inf
 
