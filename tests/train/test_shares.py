@@ -219,6 +219,38 @@ def test_what_is_left_for_those_that_spent_theirs_is_known_before() -> None:
         assert given == 100 + left
 
 
+def test_who_has_no_room_is_told_so_while_others_end() -> None:
+    """What all runs take together is added up meanwhile, and that failed as soon as one more had ended."""
+    chat = tg.nn.ChatCompletion("{x}", model=tg.testing.FunctionModel(lambda request: "yes"))
+    began = {part.name: threading.Event() for part in PARTS}
+    go_on = threading.Event()
+    enough = list[str]()
+
+    class Ended(SimpleNamespace):
+        @property
+        def total(self) -> Usage:
+            go_on.set()  # c ends while this is looked up
+            assert began["d"].wait(60)
+            return Usage(calls=1)
+
+    def fit(part: Part) -> Any:
+        began[part.name].set()
+        if part.name == "a":
+            return Ended(status="finished", shortage="")
+        if part.name == "b":
+            assert began["c"].wait(60)
+            with pytest.raises(tg.errors.BudgetExceeded) as caught:
+                chat(x="1").data + chat(x="2").data
+            enough.append(caught.value.enough)
+        elif part.name == "c":
+            assert go_on.wait(60)
+        return SimpleNamespace(status="finished", shortage="", total=Usage(calls=1))
+
+    with tg.budget(calls=4):
+        fit_parts(PARTS, fit, jobs=2)
+    assert enough == ["7 calls"]
+
+
 def test_a_line_about_a_run_among_others_begins_with_its_fold() -> None:
     """All as wide, so that what comes behind stands below each other."""
     many = [*(Part(f"fold-{number}", (), (), ()) for number in range(1, 11)), FOLDS[-1]]

@@ -47,7 +47,8 @@ def fit_parts(
     before = [amount_of(each.spent) for each in budgets_around()]
 
     def whole(needed: Amount) -> Amount:
-        now = {name: OnRecord(found.total, found.status == "finished", share) for name, (found, share) in ended.items()}
+        over = ended.copy()  # at once, as other runs end meanwhile
+        now = {name: OnRecord(found.total, found.status == "finished", share) for name, (found, share) in over.items()}
         return _whole(needed, [*{**known, **now}.values()], before)
 
     def begun(part: Part, share: Share | None) -> TrainResult:
