@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import threading
 from collections.abc import Callable
@@ -334,6 +335,58 @@ def test_runs_that_go_on_at_once_are_what_they_are_one_after_the_other(
     assert [(each.best, each.total.calls) for each in together.runs] == [
         (each.best, each.total.calls) for each in alone.runs
     ]
+
+
+@pytest.mark.parametrize(("recorded", "played"), [(1, -1), (-1, -1), (-1, 1)])
+def test_a_cassette_gives_each_run_its_own_answers(
+    task: SimulatedTask, tmp_path: Path, recorded: int, played: int
+) -> None:
+    """All runs ask the same of the seed texts, and a model that is not at temperature 0 says another thing each time:
+    who got the answers of another run asked for what was never recorded."""
+    moods = random.Random(0)
+
+    async def moody(request: Request) -> Any:
+        answer = await task.model.complete(request)
+        if request.purpose == "forward" and moods.random() < 0.4:
+            answer = answer.model_copy(update={"text": f"none of these {moods.random()}"})
+        return answer
+
+    def found(n_jobs: int) -> Any:
+        made = cross_validate(start_of(task), task.loss, task.train[:18], folds=3, trainer=Trainer(1), n_jobs=n_jobs)
+        return [(run.best, run.seed_val, run.best_val, run.total.calls) for run in made.runs]
+
+    with tg.use_models(forward=FunctionModel(moody)), tg.llm.record(tmp_path / "cassette.jsonl"):
+        then = found(recorded)
+    with tg.llm.replay(tmp_path / "cassette.jsonl") as replay:
+        assert found(played) == then
+    assert replay.left == 0
+
+
+def test_what_a_cassette_lacks_of_a_run_is_asked_anew_for_it_alone(task: SimulatedTask, tmp_path: Path) -> None:
+    """Killed amid its second run: the first one is not asked for anything, and what it got is no other one's."""
+    path, asked = tmp_path / "cassette.jsonl", list[str]()
+
+    async def noting(request: Request) -> Any:
+        asked.append(request.purpose)
+        return await task.model.complete(request)
+
+    def found(n_jobs: int) -> int:
+        trainer = Trainer(1)
+        with tg.use_models(forward=FunctionModel(noting)), tg.llm.record(path, resume=True):
+            made = cross_validate(start_of(task), task.loss, task.train[:18], folds=3, trainer=trainer, n_jobs=n_jobs)
+        return made.total.calls
+
+    whole = found(1)
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if json.loads(line).get("part", 1) == 1]
+    assert 1 < len(kept) < len(lines)
+    path.write_text("".join(kept), encoding="utf-8")
+    del asked[:]
+    assert found(-1) == whole
+    assert len(asked) == len(lines) - len(kept)
+    del asked[:]
+    assert found(1) == whole
+    assert not asked
 
 
 def test_what_one_run_raises_ends_the_others_and_is_raised(task: SimulatedTask, tmp_path: Path) -> None:

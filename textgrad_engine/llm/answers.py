@@ -22,7 +22,7 @@ from textgrad_engine.llm.places import same_item, same_place
 from textgrad_engine.llm.redact import secrets_of
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
-from textgrad_engine.llm.usage import call_item, call_key, call_place, call_tool, note_sample
+from textgrad_engine.llm.usage import call_item, call_key, call_part, call_place, call_tool, note_sample
 
 _PROVIDER = "openai/"
 
@@ -52,6 +52,7 @@ class Answer:
         place: the conversation that it belonged to (`call_place`), where that was kept.
         id: of a call whose model asked others that are on record, too (`CallRecord.id`); "" for any other.
         sample: which sample of the request it is (`CallRecord.sample`); None where that is not known.
+        part: the run of a cross-validation that the call belonged to (`call_part`), where that was kept; else 0.
     """
 
     model: str
@@ -71,6 +72,7 @@ class Answer:
     place: tuple[int, ...] = ()
     id: str = ""
     sample: tuple[int, ...] | None = None
+    part: int = 0
 
     def __post_init__(self) -> None:
         """Refuse fields of other kinds: a record may come from anybody.
@@ -81,8 +83,9 @@ class Answer:
         for name in ("model", "purpose", "example", "tool", "id"):
             if type(value := getattr(self, name)) is not str:
                 raise of_other_kind(name, value)
-        if type(self.nth) is not int:
-            raise of_other_kind("nth", self.nth)
+        for name in ("nth", "part"):
+            if type(value := getattr(self, name)) is not int:
+                raise of_other_kind(name, value)
         if not isinstance(self.asked, str | None):
             raise of_other_kind("asked", self.asked)
         for name in ("item", "place", "sample"):
@@ -92,7 +95,8 @@ class Answer:
 
 
 def may_answer(each: Answer, entry: Mapping[str, Any]) -> bool:
-    """Whether a recorded answer may be that of a request: of the same model, and of no other item or place.
+    """Whether a recorded answer may be that of a request: of the same model, and of no other item, place or
+    run of a cross-validation.
 
     What was asked inside of a call, of a tool or of a model that asks others, is of that call alone, be it on record
     itself or cut: one that was cut gets its id again, and an equal one gets another (`ids.next_id`).
@@ -106,22 +110,24 @@ def may_answer(each: Answer, entry: Mapping[str, Any]) -> bool:
         and each.model == entry["model"]
         and same_item(each.item, tuple(entry.get("item", ())))
         and same_place(each.place, tuple(entry.get("place", ())))
+        and each.part in (0, entry.get("part", 0))
     )
 
 
 def belongs(each: Answer) -> tuple[Hashable, ...]:
     """What keeps answers to equal requests for one example apart, whoever asks for them."""
-    return each.model, each.item, each.place, each.tool, each.sample
+    return each.model, each.part, each.item, each.place, each.tool, each.sample
 
 
 def distance(each: Answer, entry: Mapping[str, Any]) -> tuple[bool, ...]:
-    """How far what an answer belonged to is from what is asked: another item of a `pmap`, conversation, tool's call.
+    """How far what an answer belonged to is from what is asked: another run, item, conversation, tool's call.
 
     Args:
         each: the answer.
         entry: the request, as `entry_of` gives it; a tool's call is that of the code that asks.
     """
     return (
+        each.part != entry.get("part", 0),
         each.item != tuple(entry.get("item", ())),
         each.place != tuple(entry.get("place", ())),
         each.tool != call_tool.get(),
@@ -298,15 +304,17 @@ def _first(queues: Iterable[deque[Answer]], rank: Callable[[Answer], Any]) -> de
 
 
 def entry_of(model: Model, request: Request) -> dict[str, Any]:
-    """A request that is asked, as it is written down: model, example, item, place, the request without secrets, with
-    names for the bytes of images and the like (`attachments`), and with addresses that nothing signs (`signed`).
+    """A request that is asked, as it is written down: model, example, part, item, place, the request without secrets,
+    with names for the bytes of images and the like (`attachments`), and with addresses that nothing signs (`signed`).
 
-    Item of a `pmap` and place are left out where there is none. Where something was taken out, "asked" is the digest of
-    the request as it was.
+    The part, a run of a cross-validation, the item of a `pmap` and the place are left out where there is none. Where
+    something was taken out, "asked" is the digest of the request as it was.
     """
     asked = recorded(request)
     kept = recorded_without(request, secrets_of(model))
     entry: dict[str, Any] = {"model": model.name, "example": call_key.get(), "request": kept}
+    if part := call_part.get():
+        entry["part"] = part
     if item := call_item.get():
         entry["item"] = list(item)
     if place := call_place.get():

@@ -77,7 +77,7 @@ def read_cassette(path: Path) -> Cassette:
             place = (entry["model"], request["purpose"], entry["example"], entry["nth"], number)
             within: dict[str, Any] = {"item": tuple(entry.get("item", ())), "tool": entry.get("tool", "")}
             within |= {"place": tuple(entry.get("place", ())), "source": int(entry.get("sitting", 0))}
-            within |= {"sample": tuple(entry["sample"]) if "sample" in entry else None}
+            within |= {"sample": tuple(entry["sample"]) if "sample" in entry else None, "part": entry.get("part", 0)}
             found.append(Answer(*place, digest(request), outcome, entry.get("asked"), request, **within))
         except (ValidationError, ValueError, KeyError, TypeError, OverflowError) as error:
             why = f"it lacks {error}" if isinstance(error, KeyError) else error

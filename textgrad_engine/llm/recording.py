@@ -95,9 +95,9 @@ class Recording:
         self.answers = len(self.before.answers)
         sittings = *(each.source for each in self.before.answers), *(each.source for each in self.before.tools)
         self._sitting = 1 + max(sittings, default=-1)
-        self._asked: dict[tuple[str, str, tuple[int, ...], str], int] = {}
+        self._asked: dict[tuple[str, str, int, tuple[int, ...], str], int] = {}
         for each in self.before.answers:
-            key = each.model, each.example, each.item, each.digest
+            key = each.model, each.example, each.part, each.item, each.digest
             self._asked[key] = max(self._asked.get(key, 0), each.nth + 1)
         self._order, self._away = LineOrder(), False
         self._tools = itertools.count(max([each.nth + 1 for each in self.before.tools], default=0))
@@ -108,7 +108,8 @@ class Recording:
         core = innermost(model)
         if (address := getattr(core, "base_url", None)) is not None:
             entry["endpoint"] = without_password(str(address))
-        equal = (entry["model"], entry["example"], tuple(entry.get("item", ())), digest(entry["request"]))
+        within = entry.get("part", 0), tuple(entry.get("item", ()))
+        equal = (entry["model"], entry["example"], *within, digest(entry["request"]))
         with self._lock:
             entry["nth"] = self._asked.get(equal, 0)
             self._asked[equal] = entry["nth"] + 1

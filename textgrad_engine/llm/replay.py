@@ -40,7 +40,7 @@ class Replay:
     """A cassette that is played back.
 
     The n-th equal request gets the n-th answer, whatever is asked in between; of equal requests for different examples,
-    or items of a `pmap`, each gets the answers of its own.
+    items of a `pmap`, or runs of a cross-validation, each gets the answers of its own.
 
     Args:
         path: the file.

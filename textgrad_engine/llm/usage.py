@@ -37,6 +37,10 @@ call_item: ContextVar[tuple[int, ...]] = ContextVar("textgrad_engine_call_item",
 """The number of the item of each `func.pmap` around the code that dispatches a call; cassettes and resumed runs know by
 it which of equal requests, made in several threads at once, is which."""
 
+call_part: ContextVar[int] = ContextVar("textgrad_engine_call_part", default=0)
+"""The number of the run of a cross-validation that calls belong to, from 1 on; 0 outside of one. Cassettes know by it
+which of equal requests of several runs is which."""
+
 call_place: ContextVar[tuple[int, ...]] = ContextVar("textgrad_engine_call_place", default=())
 """Which of the conversations with tools of its example a call belongs to; see NOTE [The place of a conversation] in
 `places`."""

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from textgrad_engine.llm.amounts import UNLIMITED, Amount
 from textgrad_engine.llm.budget import budgets_around, limited
 from textgrad_engine.llm.reserve import Reserve
+from textgrad_engine.llm.usage import call_part
 from textgrad_engine.scoped import setting
 from textgrad_engine.train.events import current_part, part_mark
 from textgrad_engine.train.fold_parts import FoldsFolder, OnRecord, Part, Share, amount_of, share_of
@@ -56,6 +57,7 @@ def fit_parts(
             if share is not None:
                 stack.enter_context(limited(share.limit, whole))
             stack.enter_context(setting(current_part, _in_words(part, parts)))
+            stack.enter_context(setting(call_part, parts.index(part) + 1))
             stack.enter_context(setting(part_mark, _mark(part, parts) if jobs > 1 else ""))
             try:
                 result = fit(part)
