@@ -18,7 +18,7 @@ import textgrad_engine as tg
 from textgrad_engine import nn, optim
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Request
-from textgrad_engine.store import RunFolder
+from textgrad_engine.store import RunFolder, read_run
 from textgrad_engine.testing import FunctionModel, simulated_task
 from textgrad_engine.testing.simulated import SimulatedTask
 from textgrad_engine.train import Evaluation, Guards, Trainer, cross_validate
@@ -407,6 +407,46 @@ def test_what_one_run_raises_ends_the_others_and_is_raised(task: SimulatedTask, 
         found()
     broken = False
     assert found(resume=True).status == "finished"
+
+
+@pytest.mark.parametrize("most", [30, 100])
+def test_nothing_is_asked_for_runs_that_were_not_begun_where_those_that_were_cannot_go_on(
+    task: SimulatedTask, tmp_path: Path, most: int
+) -> None:
+    """A prompt was changed after the first run, or amid it: the others went on with that, and nobody could go on with
+    all of them any more."""
+    asked: list[Request] = []
+    make, at_most = start_of(task), most
+
+    async def answer(request: Request) -> Any:
+        if len(asked) >= at_most:
+            raise KeyError("the machine is gone")
+        asked.append(request)
+        return await task.model.complete(request)
+
+    def changed() -> tuple[nn.Module, optim.Optimizer]:
+        program, _ = make()
+        with tg.no_grad():
+            for parameter in program.parameters():
+                parameter.data += " Think."
+        return program, optim.TGD(program.parameters(), max_edits=4)
+
+    def found(start: Any, n_jobs: int) -> Any:
+        asked.clear()
+        trainer = Trainer(2, run_dir=tmp_path / "run", resume=True)
+        with tg.use_models(forward=FunctionModel(answer, name="one")):
+            return cross_validate(start, task.loss, task.train[:18], folds=3, trainer=trainer, n_jobs=n_jobs)
+
+    with pytest.raises(KeyError):
+        found(make, 1)
+    assert read_run(tmp_path / "run" / "fold-1").result is not None or most == 30
+    assert not (tmp_path / "run" / "fold-3").exists()
+    at_most = 10**9
+    with pytest.raises(RunError):
+        found(changed, -1)
+    assert not asked
+    assert not (tmp_path / "run" / "fold-3").exists()
+    assert found(make, -1).status == "finished"
 
 
 def test_runs_at_once_that_would_train_the_same_text_are_refused(task: SimulatedTask) -> None:

@@ -167,7 +167,7 @@ def given_at_once(limit: int | None, on_record: dict[str, OnRecord] | None = Non
 
     def fit(part: Part) -> Any:
         given[part.name] = Reserve().free.calls
-        if limit is None or part.test is not None:
+        if not on_record and (limit is None or part.test is not None):
             begun.wait(60)
         waves.append("final" if part.test is None else "fold")
         return SimpleNamespace(status="finished", shortage="", total=Usage())
@@ -217,6 +217,26 @@ def test_what_is_left_for_those_that_spent_theirs_is_known_before() -> None:
         assert left_for_spent({**ended, "final": final}, free).calls == left
         given = given_at_once(400, {**ended, "final": final})[1]["fold-2"]
         assert given == 100 + left
+
+
+def test_what_is_on_record_is_played_back_before_anything_is_begun() -> None:
+    """Where that is refused, as a prompt was changed, nothing was paid for with the other one."""
+    order: list[str] = []
+
+    def fit(part: Part) -> Any:
+        order.append(part.name)
+        return SimpleNamespace(status="interrupted" if part.name == ends else "finished", shortage="", total=Usage())
+
+    on_record = {"fold-2": taken(40), "final": taken(90, finished=True), "fold-3": taken(0)}
+    ends = ""
+    runs = fit_parts(FOLDS, fit, Kept(on_record), jobs=4)
+    assert order[:2] == ["final", "fold-2"]
+    assert [part.name for part, _ in runs] == ["fold-1", "fold-2", "fold-3", "final"]
+    del order[:]
+    ends = "fold-2"
+    runs = fit_parts(FOLDS, fit, Kept(on_record), jobs=4)
+    assert order == ["final", "fold-2"]
+    assert [part.name for part, _ in runs] == ["fold-2", "final"]
 
 
 def test_who_has_no_room_is_told_so_while_others_end() -> None:

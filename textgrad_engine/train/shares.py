@@ -77,8 +77,13 @@ def fit_parts(
         for name, share in shares.items():
             if folder is not None:
                 folder.keep_share(name, share)
-        works = [functools.partial(begun, part, shares.get(part.name)) for part in wave]
-        runs += zip(wave, at_once(works, jobs))
+        results: dict[str, TrainResult] = {}
+        for together in _in_turn(wave, known):
+            works = [functools.partial(begun, part, shares.get(part.name)) for part in together]
+            results.update(zip([part.name for part in together], at_once(works, jobs)))
+            if any(result.status == "interrupted" for result in results.values()):
+                break
+        runs += [(part, results[part.name]) for part in wave if part.name in results]
         if any(result.status == "interrupted" or result.shortage for _, result in runs):
             break
     return runs
@@ -93,6 +98,19 @@ def _waves(parts: Sequence[Part], jobs: int) -> list[Sequence[Part]]:
         return [parts]
     waves = [[part for part in parts if (part.test is None) is final] for final in (False, True)]
     return [wave for wave in waves if wave]
+
+
+def _in_turn(wave: Sequence[Part], known: Mapping[str, OnRecord]) -> list[list[Part]]:
+    """The same, one behind the other: what is only played back, what goes on, and what was not begun.
+
+    Where something else was changed than may be, the first ones are refused, and nothing was paid for beside what they
+    paid for before: with some runs of before, and some of now, nobody could go on with all of them.
+    """
+    turns: list[list[Part]] = [[], [], []]
+    for part in wave:
+        own = known[part.name]
+        turns[0 if own.finished else 1 if own.used.calls else 2].append(part)
+    return [turn for turn in turns if turn]
 
 
 def _in_words(part: Part, parts: Sequence[Part]) -> str:
