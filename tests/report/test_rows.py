@@ -104,6 +104,22 @@ def test_lines_of_runs_that_go_on_at_once_begin_with_the_fold() -> None:
     assert written[1].startswith("2/2  step 1/4  train 0.50  val 0.75 kept")
 
 
+def test_in_a_terminal_with_fewer_lines_the_last_one_is_seen_all_the_same() -> None:
+    """It says what all cost, and that Ctrl-C was heard; of more runs than lines, those are shown that go on."""
+    made = Rows(Console(file=io.StringIO(), width=80, height=6), set())
+    for number in range(1, 9):
+        tell(made.row(), f"{number}/8", started(f"fold {number} of 8"), *([ended("finished")] if number < 3 else []))
+    made.on_interrupt(True)
+    assert [line.removesuffix(" 0 calls") for line in shown(made)] == [
+        "fold 3 of 8",
+        "fold 4 of 8",
+        "fold 5 of 8",
+        "fold 6 of 8",
+        "and 4 more runs",
+        STOPPING,
+    ]
+
+
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """What a terminal shows."""

@@ -45,6 +45,7 @@ class Rows:
     """
 
     def __init__(self, console: Console, told: set[str]) -> None:
+        self._console = console
         self.told = told
         self.notice = ""
         self.open = 0
@@ -68,10 +69,20 @@ class Rows:
         from rich.text import Text
 
         table = Table.grid(padding=(0, 1))
-        for row in sorted(self._rows, key=lambda row: row.tally.mark):  # they begin in any order
-            if row.part:
-                table.add_row(Text(row.part), ProgressBar(row.total, row.done, width=24), Text(row.shown()))
-        return Group(table, Text(self.status()))
+        shown, more = self._fitting()
+        for row in shown:
+            table.add_row(Text(row.part), ProgressBar(row.total, row.done, width=24), Text(row.shown()))
+        left_out = [Text(f"and {plural(more, 'more run')}")] if more else []
+        return Group(table, *left_out, Text(self.status()))
+
+    def _fitting(self) -> tuple[list[Row], int]:
+        """The rows for which there are lines, of runs that go on before others, and how many there are besides."""
+        rows = sorted([row for row in self._rows if row.part], key=lambda row: row.tally.mark)  # begun in any order
+        room = self._console.height - 1
+        if len(rows) <= room:
+            return rows, 0
+        first = sorted(rows, key=lambda row: row.over)[: max(1, room - 1)]
+        return [row for row in rows if row in first], len(rows) - len(first)
 
     def status(self) -> str:
         """The line below the rows."""
@@ -93,27 +104,28 @@ class Row:
         part: which run it is, in words; "" until it begins.
         total: how many steps there will be; None where nobody knows, as in a search.
         done: how many are over.
+        over: whether the run is.
     """
 
     def __init__(self, rows: Rows) -> None:
         self._rows, self.tally = rows, Tally()
         self.part, self._doing = "", ""
         self.total: int | None = None
-        self.done = 0
+        self.done, self.over = 0, False
 
     def on_event(self, event: Event) -> None:
         """Show it."""
         tally = self.tally
         tally.on_event(event)
         if isinstance(event, RunStarted):
-            self.part, self.total, self.done = event.part, tally.steps, 0
+            self.part, self.total, self.done, self.over = event.part, tally.steps, 0, False
         elif isinstance(event, PhaseStarted):
             self._doing = event.phase if event.phase in ("test", "control") else self._steps()
         elif isinstance(event, StepEnded):
             self._doing, self.done = self._steps(), tally.step
         elif isinstance(event, RunEnded | RunFailed):
             self._doing = _ENDS[event.status] if isinstance(event, RunEnded) else "failed"
-            self.total = self.done = 1
+            self.total, self.done, self.over = 1, 1, True
         if lines := lines_of(event, tally, self._rows.told):
             style = "bold" if isinstance(event, StepEnded) and event.kept else ""
             for line in lines.split("\n"):
