@@ -794,6 +794,20 @@ def test_code_of_ones_own_is_run_by_one_run_at_a_time_unless_told(cli: Any, home
     assert shown == {"own": (True, False), "built-in": (False, True)}
 
 
+def test_the_time_of_folds_is_estimated_as_they_go_on(cli: Any, home: Path) -> None:
+    """All at once they wait about as long as one, not six times as long; under a budget the last one comes behind."""
+
+    def most(*options: str) -> float:
+        given = ("--folds", "5", "--optimizer", "PatchSearch", "--json", *options)
+        return json.loads(cli("estimate", home, *given).stdout)["waits"]["high"]
+
+    one_by_one = most()  # its model is code of one's own
+    path = home / "config.toml"
+    path.write_text(path.read_text().replace("parcels:model", "simulated/tickets"))
+    at_once, behind = most(), most("--budget-calls", "5000")
+    assert at_once < behind <= 2 * at_once < one_by_one / 2
+
+
 def test_jobs_are_those_of_folds(cli: Any, home: Path, whole_of_few: str) -> None:
     """Of a single run there is nothing to do at once."""
     refused = cli("train", ".", "--jobs", 2)

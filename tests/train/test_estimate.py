@@ -434,9 +434,23 @@ def test_parts_of_the_same_sizes_are_estimated_once_and_added_up() -> None:
         return Estimate({"forward": of}, {"forward": of}, {"forward": of}, dollars, 4, "counted", of, "assumed")
 
     folds = [Part("a", ROWS, ROWS, ROWS[:1]), Part("b", ROWS, ROWS, ROWS[1:2])]
-    found = estimate_parts(folds, one)
+    found = estimate_parts([[fold] for fold in folds], one)
     assert asked == ["a"]
     twice = Range(2.0, 6.0, 4.0)
     assert (found.calls, found.dollars, found.waits, found.steps) == ({"forward": twice}, twice, twice, 8)
     assert (found.counted, found.assumed) == ("counted", "assumed")
-    assert estimate_parts([*folds, Part("final", ROWS, ROWS, None)], one).dollars is None
+    assert estimate_parts([[*folds, Part("final", ROWS, ROWS, None)]], one).dollars is None
+
+
+def test_runs_that_go_on_at_once_wait_as_long_as_the_one_that_waits_longest() -> None:
+    """Their answers are waited for side by side; what they cost is added up all the same."""
+    sizes = {"a": Range(1.0, 3.0, 2.0), "b": Range(0.0, 9.0, 4.0), "final": Range(2.0, 2.0, 2.0)}
+
+    def one(part: Part) -> Estimate:
+        size = sizes[part.name]
+        return Estimate({"forward": size}, {}, {}, None, 1, "counted", size)
+
+    parts = [Part("a", ROWS, ROWS, ROWS[:1]), Part("b", ROWS, ROWS, ROWS[:2]), Part("final", ROWS, ROWS, None)]
+    found = estimate_parts([parts], one)
+    assert (found.calls["forward"], found.waits) == (Range(3.0, 14.0, 8.0), Range(2.0, 9.0, 4.0))
+    assert estimate_parts([parts[:2], parts[2:]], one).waits == Range(3.0, 11.0, 6.0)

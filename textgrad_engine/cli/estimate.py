@@ -14,7 +14,7 @@ from textgrad_engine.cli import build, runs
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.config_data import images_elsewhere, read_data
 from textgrad_engine.cli.config_file import load_config
-from textgrad_engine.cli.folds import check_shown, parts_for
+from textgrad_engine.cli.folds import check_shown, jobs_of, parts_for
 from textgrad_engine.cli.foresight import foreseen, foreseen_of_folds, shared_with_controls
 from textgrad_engine.cli.model_tables import Models
 from textgrad_engine.cli.models import make_models
@@ -51,7 +51,7 @@ from textgrad_engine.report.words import duration, plural, short
 from textgrad_engine.train.estimate import estimate as estimated
 from textgrad_engine.train.estimate import estimate_parts
 from textgrad_engine.train.estimated import Estimate
-from textgrad_engine.train.fold_parts import Part
+from textgrad_engine.train.fold_parts import Part, waves_of
 
 _TABLE = 70
 """Columns that the table takes."""
@@ -123,7 +123,8 @@ def estimate(
 
         every, parts = (None, [Part("", *sets)]) if folds is None else parts_for(found, program, sets, folds)
         with build.prompts_of(found):
-            result = estimate_parts(parts, of)
+            limited = any(limit is not None for limit in found.budget.model_dump().values())
+            result = estimate_parts(waves_of(parts, jobs_of(found, parts), limited=limited), of)
         if latency is not None and result.waits is None:
             raise ConfigError(
                 f"--latency tells the time of a search, and {found.optimizer.name} is none; leave it out, or name a "

@@ -260,7 +260,12 @@ def carry_out_folds(
             return trainer.fit(program, job.metric, optimizer, part.train, part.val, part.test)
 
     with shares, build.surroundings(config, job.models, cache=cache):
-        fit_parts(parts, fit, shares, jobs or (1 if config.own_code() else len(parts)))
+        fit_parts(parts, fit, shares, jobs or jobs_of(config, parts))
+
+
+def jobs_of(config: Config, parts: Sequence[Part]) -> int:
+    """How many runs go on at once where nobody says so."""
+    return 1 if config.own_code() else len(parts)
 
 
 def _opened(path: Path, every: Dataset, folds: int, clusters: Sequence[str]) -> FoldsWriter:

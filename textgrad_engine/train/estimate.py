@@ -179,19 +179,22 @@ def estimate(
     return Estimate(calls, inputs, outputs, dollars, steps, tokens.method(), assumed=assumed)
 
 
-def estimate_parts(parts: Sequence[Part], of: Callable[[Part], Estimate]) -> Estimate:
+def estimate_parts(waves: Sequence[Sequence[Part]], of: Callable[[Part], Estimate]) -> Estimate:
     """What the runs of a cross-validation will use together.
 
     Args:
-        parts: what each works with, by `folds.parts_of`.
+        waves: what each works with, by `folds.parts_of`; those that go on at once together, by `fold_parts.waves_of`.
         of: gives the estimate of one of them; parts of the same sizes are estimated once.
     """
     known: dict[tuple[int, ...], Estimate] = {}
-    sizes = [(len(part.train), len(part.val), 0 if part.test is None else len(part.test)) for part in parts]
-    for size, part in zip(sizes, parts):
+
+    def of_its_size(part: Part) -> Estimate:
+        size = len(part.train), len(part.val), 0 if part.test is None else len(part.test)
         if size not in known:
             known[size] = of(part)
-    return summed([known[size] for size in sizes])
+        return known[size]
+
+    return summed([[of_its_size(part) for part in wave] for wave in waves])
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -268,12 +270,13 @@ def _controls(used: Mapping[str, Usage], seen: int, of_run: Range, val: int, tes
     return extra | {"optimizer": Range(0, of_run.high / 2, _USUALLY_REWRITTEN * of_run.usual)}
 
 
-def summed(each: Sequence[Estimate]) -> Estimate:
+def summed(waves: Sequence[Sequence[Estimate]]) -> Estimate:
     """What several runs will use together; what the most rests on is told of the first.
 
     Args:
-        each: one estimate for each run.
+        waves: one estimate for each run; those that go on at once together.
     """
+    each = [one for wave in waves for one in wave]
 
     def by_purpose(of: Callable[[Estimate], dict[str, Range]]) -> dict[str, Range]:
         names = dict.fromkeys(purpose for one in each for purpose in of(one))
@@ -290,9 +293,14 @@ def summed(each: Sequence[Estimate]) -> Estimate:
         together([one.dollars for one in each]),
         sum(one.steps for one in each),
         each[0].counted,
-        together([one.waits for one in each]),
+        None if any(one.waits is None for one in each) else sum(map(_longest, waves), Range()),
         each[0].assumed,
     )
+
+
+def _longest(wave: Sequence[Estimate]) -> Range:
+    """How many answers runs wait for that go on at once."""
+    return functools.reduce(operator.or_, [one.waits for one in wave if one.waits is not None], Range())
 
 
 _ALIKE = 1.25

@@ -30,6 +30,22 @@ class Part:
     test: Rows | None
 
 
+def waves_of(parts: Sequence[Part], jobs: int, *, limited: bool) -> list[Sequence[Part]]:
+    """What begins together; see NOTE [Shares] in `train/shares.py`.
+
+    Args:
+        parts: all runs.
+        jobs: at most so many go on at once.
+        limited: whether there is a budget.
+    """
+    if jobs == 1:
+        return [[part] for part in parts]
+    if not limited:
+        return [parts]
+    waves = [[part for part in parts if (part.test is None) is final] for final in (False, True)]
+    return [wave for wave in waves if wave]
+
+
 @dataclass(frozen=True)
 class Share:
     """What a run was given of a budget.

@@ -24,7 +24,7 @@ from textgrad_engine.llm.reserve import Reserve
 from textgrad_engine.llm.usage import call_part
 from textgrad_engine.scoped import setting
 from textgrad_engine.train.events import current_part, part_mark
-from textgrad_engine.train.fold_parts import FoldsFolder, OnRecord, Part, Share, amount_of, share_of
+from textgrad_engine.train.fold_parts import FoldsFolder, OnRecord, Part, Share, amount_of, share_of, waves_of
 from textgrad_engine.train.interrupt import at_once
 from textgrad_engine.train.result import TrainResult
 
@@ -70,7 +70,8 @@ def fit_parts(
         return result
 
     runs: list[tuple[Part, TrainResult]] = []
-    for wave in _waves(parts, jobs):
+    free = Reserve().free
+    for wave in waves_of(parts, jobs, limited=min(free.calls, free.tokens, free.pico) < UNLIMITED):
         to_come = {part.name: known[part.name] for part in parts[len(runs) :]}
         free = Reserve().free
         shares = {part.name: share_of(part.name, to_come, free) for part in wave if not known[part.name].finished}
@@ -87,17 +88,6 @@ def fit_parts(
         if any(result.status == "interrupted" or result.shortage for _, result in runs):
             break
     return runs
-
-
-def _waves(parts: Sequence[Part], jobs: int) -> list[Sequence[Part]]:
-    """What begins together."""
-    if jobs == 1:
-        return [[part] for part in parts]
-    free = Reserve().free
-    if min(free.calls, free.tokens, free.pico) >= UNLIMITED:
-        return [parts]
-    waves = [[part for part in parts if (part.test is None) is final] for final in (False, True)]
-    return [wave for wave in waves if wave]
 
 
 def _in_turn(wave: Sequence[Part], known: Mapping[str, OnRecord]) -> list[list[Part]]:

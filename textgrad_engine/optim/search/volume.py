@@ -39,6 +39,10 @@ class Range:
     def __add__(self, other: Range) -> Range:
         return Range(self.low + other.low, self.high + other.high, self.usual + other.usual)
 
+    def __or__(self, other: Range) -> Range:
+        """Of each figure the larger one, as of what goes on beside each other."""
+        return Range(max(self.low, other.low), max(self.high, other.high), max(self.usual, other.usual))
+
     def __mul__(self, by: float) -> Range:
         return Range(self.low * by, self.high * by, self.usual * by)
 
