@@ -239,6 +239,18 @@ def test_what_is_on_record_is_played_back_before_anything_is_begun() -> None:
     assert [part.name for part, _ in runs] == ["fold-2", "final"]
 
 
+def test_of_runs_at_once_nothing_is_begun_either_behind_one_that_was_interrupted() -> None:
+    """Else each one left a folder with a result of nothing, and the last one a "final prompt" that nobody trained."""
+    begun: list[str] = []
+
+    def fit(part: Part) -> Any:
+        begun.append(part.name)
+        return SimpleNamespace(status="interrupted", shortage="", total=Usage())
+
+    runs = fit_parts(FOLDS, fit, jobs=2)
+    assert len(begun) == len(runs) <= 2
+
+
 def test_who_has_no_room_is_told_so_while_others_end() -> None:
     """What all runs take together is added up meanwhile, and that failed as soon as one more had ended."""
     chat = tg.nn.ChatCompletion("{x}", model=tg.testing.FunctionModel(lambda request: "yes"))

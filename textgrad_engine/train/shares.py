@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 
 from textgrad_engine.llm.amounts import UNLIMITED, Amount
 from textgrad_engine.llm.budget import budgets_around, limited
@@ -52,7 +53,11 @@ def fit_parts(
         now = {name: OnRecord(found.total, found.status == "finished", share) for name, (found, share) in over.items()}
         return _whole(needed, [*{**known, **now}.values()], before)
 
-    def begun(part: Part, share: Share | None) -> TrainResult:
+    interrupted = threading.Event()
+
+    def begun(part: Part, share: Share | None) -> TrainResult | None:
+        if interrupted.is_set():
+            return None
         with contextlib.ExitStack() as stack:
             if share is not None:
                 stack.enter_context(limited(share.limit, whole))
@@ -67,6 +72,8 @@ def fit_parts(
                 raise
         if share is not None:
             ended[part.name] = result, share
+        if result.status == "interrupted":
+            interrupted.set()
         return result
 
     runs: list[tuple[Part, TrainResult]] = []
@@ -78,14 +85,12 @@ def fit_parts(
         for name, share in shares.items():
             if folder is not None:
                 folder.keep_share(name, share)
-        results: dict[str, TrainResult] = {}
+        results: dict[str, TrainResult | None] = {}
         for together in _in_turn(wave, known):
             works = [functools.partial(begun, part, shares.get(part.name)) for part in together]
             results.update(zip([part.name for part in together], at_once(works, jobs)))
-            if any(result.status == "interrupted" for result in results.values()):
-                break
-        runs += [(part, results[part.name]) for part in wave if part.name in results]
-        if any(result.status == "interrupted" or result.shortage for _, result in runs):
+        runs += [(part, result) for part in wave if (result := results[part.name]) is not None]
+        if interrupted.is_set() or any(result.shortage for _, result in runs):
             break
     return runs
 
