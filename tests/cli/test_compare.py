@@ -57,6 +57,21 @@ class Mute:
 
 mute = Mute()
 '''
+FLAKY = '''
+from textgrad_engine.llm import Completion
+
+class Flaky:
+    """Says account; to one prompt one time in three billing."""
+
+    name, free, asked = "own/flaky", True, 0
+
+    async def complete(self, request):
+        if "one of the queues" in request.messages[0].text:
+            self.asked += 1
+        return Completion(text="account" if self.asked % 3 != 1 else "billing")
+
+flaky = Flaky()
+'''
 NAMES = tuple(map(str, range(40)))
 OWN_PROGRAM = """
 from textgrad_engine import nn
@@ -952,3 +967,73 @@ class Sorter(nn.Module):
     models = ("--model", "simulated/tickets", "--model", "own:billing")
     arms = document(cli, first, *configs, *models, "--data", "rows.jsonl")["arms"]
     assert [arm["evaluation"]["mean"] for arm in arms] == [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0]
+
+
+def test_the_report_names_the_examples_that_changed(cli: Any, task: Path) -> None:
+    """Of each prompt beside the first, a line each, in 80 columns; a reviewer wants to see what broke."""
+    own = tomllib.loads((task / "config.toml").read_text(encoding="utf-8"))["program"]["system"]
+    (task.parent / "good.txt").write_text(f"{own}\nGift cards go to account.", encoding="utf-8")
+    result = cli("compare", task, "--prompt", "good.txt", "--prompt", "other.txt")
+    found = document(cli, task, "--prompt", "good.txt", "--prompt", "other.txt")["arms"]
+    assert found[0]["changed"] is None
+    first = found[0]["scores"]
+    lines = result.stdout.splitlines()
+    for arm in found[1:]:
+        changed = arm["changed"]
+        for word, kind, sign in (("worse", "worse", -1), ("better", "better", 1)):
+            wanted = {name for name, now in arm["scores"].items() if (now - first[name]) * sign > 0}
+            assert {each["id"] for each in changed[kind]} == wanted
+            assert all(each["before"] == first[each["id"]] for each in changed[kind])
+            (line,) = [each for each in lines if each.startswith(f"  {arm['number']}  got {word} ({len(wanted)})")]
+            assert len(line) <= 80
+            assert not wanted or re.search(rf": ({'|'.join(wanted)})\b", line)
+    assert any(arm["changed"]["worse"] for arm in found[1:])
+    assert any(arm["changed"]["better"] for arm in found[1:])
+    assert "Worse and better go by the scores of one run each" in " ".join(result.stdout.split())
+
+
+def test_with_repeats_the_report_says_what_counts_as_a_change(cli: Any, task: Path) -> None:
+    """What runs of one prompt may differ by is none."""
+    (task / "own.py").write_text(FLAKY, encoding="utf-8")
+    result = cli("compare", task, "--model", "own:flaky", "--prompt", "other.txt", "--repeats", "3", "--no-cache")
+    assert result.exit_code == 0, result.stderr
+    assert re.search(r"^  2  got worse \(\d\)", result.stdout, re.MULTILINE)
+    said = " ".join(result.stdout.split())
+    assert "Each example was run 3 times with each prompt, and counts as worse or better where four of five" in said
+    assert re.search(r" \d+ more differs? by less, as runs of one prompt do\.", said)
+
+
+def test_ids_of_others_stay_in_their_lines(cli: Any, task: Path) -> None:
+    """In the report; the document has them as they are."""
+    rows = [json.loads(line) for line in (task / "val.jsonl").read_text(encoding="utf-8").splitlines()]
+    names = ["a\nb\r\n```", "\x1b[2Jred", "[bold]x[/bold]", "y" * 10_000]
+    for row, name in zip([row for row in rows if row["queue"] in ("billing", "account")], names):
+        row["id"] = name
+    (task / "val.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    models = ("--model", "own:billing", "--model", "own:account")
+    result = cli("compare", task, *models)
+    assert result.exit_code == 0, result.stderr
+    assert "\x1b" not in result.stdout
+    assert not [line for line in result.stdout.splitlines() if line.strip().startswith("`")]
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    changed = document(cli, task, *models)["arms"][1]["changed"]
+    assert {each["id"] for each in (*changed["worse"], *changed["better"])} >= set(names)
+
+
+def test_what_was_not_come_to_did_not_change(cli: Any, task: Path) -> None:
+    """Where a budget ends the second one, it has lost no answers."""
+    spent = cli("compare", task, "--prompt", "gifts.txt", "--budget-calls", "60", "--json")
+    assert spent.exit_code == 3
+    changed = json.loads(spent.stdout)["arms"][1]["changed"]
+    assert (changed["lost"], changed["lost_before"]) == ([], [])
+    assert "no answer" not in cli("compare", task, "--prompt", "gifts.txt", "--budget-calls", "60", "--no-cache").stdout
+
+
+def test_lost_answers_are_named_beside_what_got_worse(cli: Any, task: Path) -> None:
+    """They have no score, and what the reviewer looks for first."""
+    (task / "own.py").write_text(OWN_MODEL + MUTE, encoding="utf-8")
+    models = ("--model", "own:account", "--model", "own:mute")
+    arms = document(cli, task, *models)["arms"]
+    lost = [each["id"] for each in arms[1]["changed"]["lost"]]
+    assert lost == [name for name, now in arms[1]["scores"].items() if now is None]
+    assert f"  2  no answer ({len(lost)}): {lost[0]}, " in cli("compare", task, *models).stdout

@@ -60,6 +60,15 @@ def test_the_lines_of_a_diff_are_explained(cli: Any, run: Any) -> None:
     assert {key for line in lines for key in line} <= explained("train`")
 
 
+def test_what_changed_beside_the_first_prompt_is_explained(cli: Any, tmp_path: Path) -> None:
+    """Of each example that got worse, and of the lists that they are in."""
+    (tmp_path / "bad.txt").write_text("Always answer: none of them.", encoding="utf-8")
+    result = cli("compare", TICKETS, "--prompt", str(tmp_path / "bad.txt"), "--no-cache", "--json")
+    found = json.loads(result.stdout)
+    (_, arm) = found["arms"]
+    assert set(found) | set(arm) | set(arm["changed"]) | set(arm["changed"]["worse"][0]) <= explained("compare RUN`")
+
+
 def test_no_key_is_explained_twice() -> None:
     """Two rows for one key say it in two ways, and only one of them is kept up."""
     for section in PAGE.split("\n## "):

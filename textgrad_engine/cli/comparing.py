@@ -25,6 +25,7 @@ from textgrad_engine.data.names import suggest
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm import Cache, budget
+from textgrad_engine.report.changed import Changed, changed
 from textgrad_engine.report.earlier import in_files, measured
 from textgrad_engine.report.pairing import only
 from textgrad_engine.report.scoring import OnScore
@@ -72,11 +73,14 @@ class Result:
         done: its evaluation.
         comparison: against the first arm, corrected for all that are; None for that itself, and where no example has a
             score in both.
+        changed: which examples score otherwise than with the first arm; None for that itself, and where either has
+            none.
     """
 
     arm: Arm
     done: Done
     comparison: Comparison | None = None
+    changed: Changed | None = None
 
     @property
     def evaluation(self) -> Evaluation | None:
@@ -309,7 +313,7 @@ def ended_early(found: Sequence[Result]) -> Exception | None:
 
 
 def beside_the_first(found: Sequence[Result]) -> list[Result]:
-    """The same with the comparisons: each with the first, corrected for their number (max-T).
+    """The same with the comparisons: each with the first, corrected for their number (max-T), and what changed.
 
     Of those that were ended early the examples count that they answered: the others are not lost, but were not come to.
     """
@@ -325,7 +329,11 @@ def beside_the_first(found: Sequence[Result]) -> list[Result]:
             answered = [name for name, *own in zip(first.ids, *scores) if None not in own]
             every = [only(evaluation, answered) for evaluation in every]
         candidates = every[2:] if len(scored) > 1 else ()
-        return replace(each, comparison=compared(every[0], every[1], candidates=candidates))
+        return replace(
+            each,
+            comparison=compared(every[0], every[1], candidates=candidates),
+            changed=changed(every[0], every[1]),
+        )
 
     return [beside(each) if n else each for n, each in enumerate(found)]
 

@@ -20,6 +20,7 @@ from textgrad_engine.cli.evaluation_words import (
 from textgrad_engine.cli.output import colors, said_of, width
 from textgrad_engine.llm.money import money
 from textgrad_engine.llm.response import Usage
+from textgrad_engine.report.changed import changed_as_json, changed_in_lines, how_changed
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
 from textgrad_engine.report.earlier import worse_in_words
 from textgrad_engine.report.notes import lost
@@ -54,6 +55,7 @@ def in_words(arms: Sequence[Arm], found: Sequence[Result], failed: Sequence[Fail
     for arm in arms:
         number = f"{arm.number:<{len(str(len(arms)))}}"
         lines += wrapped(f"{name_of(arm, arms)}{_short(arm, found, failed)}", min(width(), 100), f"  {number}  ")
+    lines += _changes(found, len(arms))
     for remark in _remarks(found):
         lines += ["", *wrapped(remark, min(width(), 100), "  ")]
     return "\n".join(lines)
@@ -151,6 +153,7 @@ def _arm_as_json(arm: Arm, done: Result | Failure | None) -> dict[str, Any]:
         "evaluation": evaluation_as_json(evaluation),
         "scores": plain,
         "comparison": None if found is None or found.comparison is None else finite(asdict(found.comparison)),
+        "changed": None if found is None else changed_as_json(found.changed),
         "floors": [] if found is None else floors_as_list(found.done.floors),
         "usage": None if found is None else usage_as_json(found.done.used),
         "program": None if found is None else usage_as_json(found.done.program),
@@ -189,6 +192,17 @@ def _taken(used: Usage, evaluation: Evaluation) -> tuple[str, str]:
     return count(round(used.total_tokens / runs)), dollars
 
 
+def _changes(found: Sequence[Result], arms: int) -> Iterator[str]:
+    """Which examples got worse beside the first, and which better: a line each."""
+    gap = [""]
+    for each in found:
+        if each.changed is not None:
+            yield from gap
+            gap = []
+            mark = f"  {each.arm.number:<{len(str(arms))}}  "
+            yield from changed_in_lines(each.changed, mark, min(width(), 100))
+
+
 def _remarks(found: Sequence[Result]) -> Iterator[str]:
     """What a reader must know to judge the scores."""
     comparisons = [each.comparison for each in found if each.comparison is not None]
@@ -212,6 +226,8 @@ def _remarks(found: Sequence[Result]) -> Iterator[str]:
                 f"{plural(kept.lost or kept.lost_before, 'example')} where {than} has one, which is rare by chance "
                 f"(5%), so it is not called {word}, whatever is left says."
             )
+    if how := how_changed([each.changed for each in found if each.changed is not None]):
+        yield how
     of_cost = ", the cost for 1,000 examples" if _priced(found) else ""
     yield (
         f"Tokens are the program's for one example{of_cost}. If you choose one of these by its score, that score "
