@@ -19,11 +19,13 @@ from typing import Any
 
 import pytest
 
+from textgrad_engine.cli import progress
 from textgrad_engine.cli.comparing import Result, beside_the_first, ended_early
 from textgrad_engine.errors import BadRequest, RunError, Stopped
 from textgrad_engine.llm import Completion, Request, Wrapper
 from textgrad_engine.llm.money import money
 from textgrad_engine.llm.simulated import TicketsModel
+from textgrad_engine.report import scoring
 from textgrad_engine.testing import LoopbackServer
 from textgrad_engine.train import Evaluation, compare, interrupt
 
@@ -1037,3 +1039,23 @@ def test_lost_answers_are_named_beside_what_got_worse(cli: Any, task: Path) -> N
     lost = [each["id"] for each in arms[1]["changed"]["lost"]]
     assert lost == [name for name, now in arms[1]["scores"].items() if now is None]
     assert f"  2  no answer ({len(lost)}): {lost[0]}, " in cli("compare", task, *models).stdout
+
+
+@pytest.mark.parametrize("limit", [(), ("--budget-calls", "500")])
+def test_a_log_learns_how_far_each_prompt_is(
+    cli: Any, task: Path, monkeypatch: pytest.MonkeyPatch, limit: tuple[str, ...]
+) -> None:
+    """On stderr, by name, at once or one by one; stdout is as it is, and who wants to hear nothing hears nothing."""
+    monkeypatch.setattr(progress, "ScoreLines", lambda write: scoring.ScoreLines(write, itertools.count().__next__))
+    args = (task, "--prompt", "gifts.txt", *limit)
+    told = cli("compare", *args)
+    assert told.exit_code == 0
+    lines = told.stderr.splitlines()
+    for name in ("the config's prompt", "prompt in gifts.txt"):
+        own = [line for line in lines if line.startswith(name)]
+        assert 2 <= len(own) <= 11
+        assert own[-1].startswith(f"{name} 40/40, ")
+    assert len(lines) == len([line for line in lines if re.match(r".+ \d+/40, (about )?[\d.]+ (s|min)", line)])
+    assert "/40" not in told.stdout
+    for option in ("--quiet", "--json"):
+        assert cli("compare", *args, option).stderr == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import math
 import os
@@ -19,10 +20,11 @@ import pytest
 
 import textgrad_engine
 from textgrad_engine import llm
-from textgrad_engine.cli import evaluate, evaluation_words
+from textgrad_engine.cli import evaluate, evaluation_words, progress
 from textgrad_engine.errors import BadRequest, ContentFiltered, ModelError, RunError, ServerFailed
 from textgrad_engine.llm import Request, RetryPolicy
 from textgrad_engine.llm.simulated import TicketsModel
+from textgrad_engine.report import scoring
 from textgrad_engine.store import write_shrunk
 from textgrad_engine.testing import Fault, FunctionModel, LoopbackServer
 from textgrad_engine.train import Evaluation
@@ -865,3 +867,18 @@ def test_of_what_was_ended_early_nothing_is_compared(cli: Any, run: Path) -> Non
     assert "pair by pair" not in ended.stdout
     document = json.loads(cli("eval", run, "--json").stdout)
     assert [each["time"] for each in document["earlier"]] == [None, None]
+
+
+def test_a_log_learns_how_far_it_is(cli: Any, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that says nothing for minutes looks as if it hung; stdout has the result alone."""
+    monkeypatch.setattr(progress, "ScoreLines", lambda write: scoring.ScoreLines(write, itertools.count().__next__))
+    for args in ((str(TICKETS),), (str(run), "--data", str(TICKETS / "val.jsonl"), "--repeats", "2")):
+        told = cli("eval", *args)
+        lines = told.stderr.splitlines()
+        total = 87 * (1 + ("--repeats" in args))
+        assert 5 <= len(lines) <= 11
+        assert all(re.match(rf"evaluate \d+/{total}, (about )?[\d.]+ (s|min)", line) for line in lines)
+        assert lines[-1].startswith(f"evaluate {total}/{total}, ")
+        assert "evaluate" not in told.stdout
+        for option in ("--quiet", "--json"):
+            assert cli("eval", *args, option).stderr == ""

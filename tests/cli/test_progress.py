@@ -11,7 +11,8 @@ from contextlib import AbstractContextManager
 import pytest
 from rich.console import Console
 
-from textgrad_engine.cli.progress import progress_for, score_bar_for
+from textgrad_engine.cli import progress as cli_progress
+from textgrad_engine.cli.progress import progress_for, score_bar_for, score_bars_for
 from textgrad_engine.report import progress, scoring
 from textgrad_engine.report.progress import Lines
 
@@ -43,3 +44,31 @@ def test_what_the_log_says_stands_above_the_bars(
     lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line).strip() for line in re.split("[\r\n]", shown.getvalue())]
     assert {"the endpoint is slow:", "second [bold]line"} <= set(lines)
     assert logging.lastResort is usual
+
+
+def test_evaluations_tell_a_pipe_how_far_they_are(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On stderr, by name where there are several at once; quiet ones, and those in a terminal, tell nothing there."""
+    now = 0.0
+    monkeypatch.setattr(cli_progress, "ScoreLines", lambda write: scoring.ScoreLines(write, lambda: now))
+
+    def shown(quiet: bool) -> tuple[str, str]:
+        nonlocal now
+        with (
+            score_bars_for([("prompt in a.txt", 2), ("prompt in b.txt", 4)], quiet) as (one, other),
+            score_bar_for(1, quiet) as alone,
+        ):
+            for on_score in (one, other, alone, other):
+                now += 6
+                on_score(0)
+        return capsys.readouterr()
+
+    told = "prompt in b.txt 1/4, about 36 s left\nevaluate 1/1, 18 s\nprompt in b.txt 2/4, about 24 s left\n"
+    assert shown(quiet=False) == ("", told)
+    assert shown(quiet=True) == ("", "")
+    bars = io.StringIO()
+    console = Console(file=bars, force_terminal=True, width=80, height=25, color_system=None)
+    monkeypatch.setattr(scoring, "terminal", lambda: console)
+    assert shown(quiet=False) == ("", "")
+    assert "3/6" in bars.getvalue()

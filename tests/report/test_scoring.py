@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -104,3 +105,80 @@ def test_ctrl_c_is_heard_while_a_score_is_counted() -> None:
     line.on_score(0)
     line.end()
     assert notebook.text.startswith("stopping 1/2, ")
+
+
+def told(*seconds: float, total: int = 0, name: str = "evaluate") -> list[str]:
+    """The lines of scores that come so long after each other."""
+    lines, clock = list[str](), Clock()
+    on_score = scoring.ScoreLines(lines.append, clock).of(name, total or len(seconds))
+    for position, later in enumerate(seconds):
+        clock.now += later
+        on_score(position)
+    return lines
+
+
+def test_lines_say_how_far_it_is_and_are_few() -> None:
+    """Ten at most and one every ten seconds, or one a minute where a tenth takes longer than that."""
+    assert told(*[0.1] * 50) == [], "it was over before anybody asked"
+    minutes = told(*[1.5] * 400)
+    assert minutes[0] == "evaluate 40/400, about 9 min 0 s left"
+    assert minutes[-1] == "evaluate 400/400, 10 min 0 s"
+    assert len(minutes) == 10
+    quick = told(*[0.25] * 100)
+    assert quick == [
+        "evaluate 40/100, about 15 s left",
+        "evaluate 80/100, about 5.0 s left",
+        "evaluate 100/100, 25 s",
+    ]
+    assert len(told(*[5.0] * 24, total=1000)) == 2
+
+
+def test_an_endpoint_that_hangs_is_told_of_with_the_next_answer() -> None:
+    """As of one that is asked too much."""
+    assert told(1.0, 90.0, 1.0, total=100) == ["evaluate 2/100, about 1 h 14 min left"]
+
+
+def test_lines_of_evaluations_at_once_begin_with_their_names() -> None:
+    """Each is counted by itself, and the end of each is told once the first line was written."""
+    lines, clock = list[str](), Clock()
+    shown = scoring.ScoreLines(lines.append, clock)
+    slow, quick = shown.of("prompt in a.txt", 20), shown.of("prompt in\nb.txt\x1b[2J", 4)
+    for position in range(20):
+        clock.now += 1
+        slow(position)
+        if position in (1, 2, 3, 12):
+            quick(position)
+    assert lines == [
+        "prompt in a.txt 10/20, about 10 s left",
+        "prompt in b.txt\N{REPLACEMENT CHARACTER}[2J 4/4, 13 s",
+        "prompt in a.txt 20/20, 20 s",
+    ]
+
+
+def test_a_reader_that_has_gone_ends_no_evaluation() -> None:
+    """The result still comes; `OnScore` must not raise."""
+
+    def write(line: str) -> None:
+        raise BrokenPipeError(line)
+
+    clock = Clock()
+    on_score = scoring.ScoreLines(write, clock).of("evaluate", 20)
+    for position in range(20):
+        clock.now += 20
+        on_score(position)
+
+
+def test_lines_come_whole_from_several_threads() -> None:
+    """Scores come on any; no two lines tell of one count."""
+    lines, clock = list[str](), Clock()
+    on_score = scoring.ScoreLines(lines.append, clock).of("evaluate", 400)
+
+    def scores(_: int) -> None:
+        for position in range(100):
+            clock.now += 1
+            on_score(position)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(scores, range(4)))
+    assert 10 <= len(lines) == len(set(lines)) <= 11
+    assert lines[-1].startswith("evaluate 400/400, ")

@@ -15,10 +15,11 @@ from textgrad_engine.cli.comparing import (
     arms_of,
     beside_the_first,
     ended_early,
+    name_of,
     programs_from_elsewhere,
     results,
 )
-from textgrad_engine.cli.comparing_words import as_document, in_one_line, in_words, name_of, worse_than_the_first
+from textgrad_engine.cli.comparing_words import as_document, in_one_line, in_words, worse_than_the_first
 from textgrad_engine.cli.evaluating import Asked, is_cached
 from textgrad_engine.cli.keeping import IN_THE_CACHE
 from textgrad_engine.cli.options import (

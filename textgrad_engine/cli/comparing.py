@@ -14,9 +14,9 @@ from textgrad_engine.cli import run_data
 from textgrad_engine.cli.completion import is_config
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.evaluating import Asked, Done, Task, carried_out, checked, is_judged
-from textgrad_engine.cli.evaluation_words import shared
+from textgrad_engine.cli.evaluation_words import called, shared
 from textgrad_engine.cli.models import Made
-from textgrad_engine.cli.progress import score_bar_for
+from textgrad_engine.cli.progress import score_bars_for
 from textgrad_engine.cli.prompt_files import trained_texts
 from textgrad_engine.cli.settings import Budget
 from textgrad_engine.cli.subject import Subject, prompt_of_config, prompt_of_run, with_files
@@ -262,29 +262,35 @@ def results(arms: Sequence[Arm], limits: Budget, *, cache: Cache | None, quiet: 
         cache: where answers are kept for others, too, and looked for first, if anywhere.
         quiet: show nothing.
     """
+    names = {arm.number: name_of(arm, arms) for arm in arms}
     limited = any(limit is not None for limit in (limits.dollars, limits.calls, limits.tokens))
     with budget(dollars=limits.dollars, calls=limits.calls, tokens=limits.tokens):
         if not (limited or any(arm.task.keeps or arm.task.config.own_code() for arm in arms)):
-            with score_bar_for(sum(len(arm.task.dataset) * arm.task.repeats for arm in arms), quiet) as on_score:
-                works = [functools.partial(_result, arm, cache, quiet, on_score) for arm in arms]
+            sizes = [(names[arm.number], len(arm.task.dataset) * arm.task.repeats) for arm in arms]
+            with score_bars_for(sizes, quiet) as scores:
+                works = [
+                    functools.partial(_result, arm, cache, quiet, names[arm.number], on_score)
+                    for arm, on_score in zip(arms, scores)
+                ]
                 yield from at_once(works, len(works))
             return
         for arm in arms:
             go_home(arm.task.config.folder)
-            found = _result(arm, cache, quiet)
+            found = _result(arm, cache, quiet, names[arm.number])
             yield found
             if isinstance(found, Result) and found.done.ended is not None:
                 return
 
 
-def _result(arm: Arm, cache: Cache | None, quiet: bool, on_score: OnScore | None = None) -> Result | Failure:
+def _result(arm: Arm, cache: Cache | None, quiet: bool, name: str, on_score: OnScore | None = None) -> Result | Failure:
     """What comes of an arm; as for `results`.
 
     Args:
         arm: what was checked.
         cache: where answers are kept.
         quiet: show nothing.
-        on_score: what shows the progress of all arms; None for a bar of this one's.
+        name: what it is called.
+        on_score: what shows the progress among that of all arms; None for a bar of this one's.
 
     Raises:
         Exception: what ended the first arm.
@@ -295,7 +301,7 @@ def _result(arm: Arm, cache: Cache | None, quiet: bool, on_score: OnScore | None
         subject = replace(subject, run=read_run(subject.run.path))
     task = replace(arm.task, config=config, subject=subject)
     try:
-        done = carried_out(task, cache=cache, quiet=quiet, on_score=on_score)
+        done = carried_out(task, cache=cache, quiet=quiet, name=name, on_score=on_score)
     except Exception as error:
         if arm.number == 1:
             raise
@@ -364,6 +370,15 @@ def _with(subject: Subject, given: str) -> tuple[Subject, Run | None]:
             f"{', '.join(own) or 'no such text'}{suggest(other[0], own)}"
         )
     return replace(subject, prompt=in_files([given]), texts={**subject.texts, **found.texts}), found.run
+
+
+def name_of(arm: Arm, arms: Sequence[Arm]) -> str:
+    """What an arm is called: its prompt, and its model where there are several."""
+    config = arm.config
+    if arm.task.subject.prompt == "config" and any(each.config for each in arms):
+        config = config or str(arm.task.subject.path)
+    prompt = f"the prompt of {config}" if config else called(arm.task.subject)
+    return prompt if len({each.model for each in arms}) == 1 else f"{prompt} with {arm.model}"
 
 
 def size_of(arms: Sequence[Arm]) -> str:

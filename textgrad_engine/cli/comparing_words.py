@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from textgrad_engine.cli.comparing import Arm, Failure, Result, size_of
+from textgrad_engine.cli.comparing import Arm, Failure, Result, name_of, size_of
 from textgrad_engine.cli.evaluation_words import (
-    called,
     examples_of,
     floors_as_list,
     least_seen,
@@ -110,15 +109,6 @@ def as_document(arms: Sequence[Arm], found: Sequence[Result], failed: Sequence[F
         "status": ended,
         "arms": [_arm_as_json(arm, done.get(arm.number)) for arm in arms],
     }
-
-
-def name_of(arm: Arm, arms: Sequence[Arm]) -> str:
-    """What an arm is called: its prompt, and its model where there are several."""
-    config = arm.config
-    if arm.task.subject.prompt == "config" and any(each.config for each in arms):
-        config = config or str(arm.task.subject.path)
-    prompt = f"the prompt of {config}" if config else called(arm.task.subject)
-    return prompt if len({each.model for each in arms}) == 1 else f"{prompt} with {arm.model}"
 
 
 def worse_than_the_first(arms: Sequence[Arm], found: Sequence[Result]) -> list[str]:

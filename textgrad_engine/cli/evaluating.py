@@ -37,7 +37,7 @@ from textgrad_engine.llm.response import Usage
 from textgrad_engine.nn import Module
 from textgrad_engine.report.document import evaluation_as_json, usage_as_json
 from textgrad_engine.report.earlier import Earlier, by_the_run, earlier_of, incomparable
-from textgrad_engine.report.scoring import OnScore
+from textgrad_engine.report.scoring import GOING_ON, OnScore
 from textgrad_engine.report.slices import Slice, slices_of
 from textgrad_engine.slots import composed
 from textgrad_engine.store import Run, append_evaluation, check_writable
@@ -257,16 +257,19 @@ def _check_least(least: float, scale: tuple[float, float] | None) -> None:
         raise RunError(f"--at-least {least:g}: give a score from {low:g} to {high:g}, as the metric has them")
 
 
-def carried_out(task: Task, *, cache: Cache | None = None, quiet: bool, on_score: OnScore | None = None) -> Done:
+def carried_out(
+    task: Task, *, cache: Cache | None = None, quiet: bool, name: str = GOING_ON, on_score: OnScore | None = None
+) -> Done:
     """Run the program on the examples, and show how it goes on; ``evals.jsonl`` of its run says beforehand that it is.
 
     Args:
         task: what is evaluated.
         cache: where answers are kept for others, too, and looked for first, if anywhere.
         quiet: show nothing.
+        name: what it is called, where lines show its progress.
         on_score: what shows the progress, also of other evaluations; None for a bar of this one's.
     """
-    bar = score_bar_for(len(task.dataset) * task.repeats, quiet)
+    bar = score_bar_for(len(task.dataset) * task.repeats, quiet, name)
     began = time.monotonic()
     run = task.subject.run if task.keeps else None
     about = {**task.about, "texts": dict(task.subject.texts), "repeats": task.repeats}

@@ -1,4 +1,4 @@
-"""What is seen while one evaluation goes on: a bar in a terminal, a line of a notebook's cell that changes."""
+"""What is seen while an evaluation goes on: a bar in a terminal, a notebook's line that changes, lines in a log."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from textgrad_engine.report.bars import log_above
 from textgrad_engine.report.cell import Display, Part, notebook
+from textgrad_engine.report.printing import styled
 from textgrad_engine.report.terminal import cursor_back, terminal, terminal_taken
 from textgrad_engine.report.words import duration
 from textgrad_engine.train.interrupt import telling
@@ -61,11 +62,16 @@ def score_bar(total: int) -> Iterator[OnScore]:
                 terminal_taken.release()
 
 
+def shows_lines() -> bool:
+    """Whether nothing here can show a bar: neither a terminal nor a notebook."""
+    return notebook() is None and terminal() is None
+
+
 @contextlib.contextmanager
 def _bar(console: Console, total: int) -> Iterator[OnScore]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    shown = _GOING_ON
+    shown = GOING_ON
 
     def on_interrupt(asking: bool, by: str) -> None:
         nonlocal shown
@@ -76,6 +82,59 @@ def _bar(console: Console, total: int) -> Iterator[OnScore]:
     with bar as progress, log_above(console), telling(on_interrupt):
         task = progress.add_task(shown, total=total)
         yield lambda _: progress.update(task, advance=1, description=shown)
+
+
+class ScoreLines:
+    """Lines for whoever reads a log: how far each of several evaluations is, and the time left.
+
+    Of each there are about ten at most, and none in the first ten seconds. Where a tenth of it takes longer than a
+    minute, a line comes with the next score after each minute.
+
+    Args:
+        write: takes a line, without its line break. One that fails, as nobody reads it, is not called again.
+        clock: the time in seconds, from any beginning.
+    """
+
+    def __init__(self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._write, self._clock = write, clock
+        self._lock = threading.Lock()
+        self._begun = False
+
+    def of(self, name: str, total: int) -> OnScore:
+        """What an evaluation calls that begins now.
+
+        Args:
+            name: what its lines begin with.
+            total: how many scores there will be.
+        """
+        began = last = self._clock()
+        done = tenth = 0
+        name = styled(" ".join(name.split())).plain
+
+        def on_score(_: int) -> None:
+            nonlocal last, done, tenth
+            with self._lock:
+                done += 1
+                now = self._clock()
+                since = now - last
+                next_one = since >= _APART and done * 10 // total > tenth
+                due = next_one or since >= _LONGEST or (done == total and self._begun)
+                if due and done <= total:  # a search goes on scoring
+                    last, tenth = now, done * 10 // total
+                    self._say(f"{name} {done}/{total}, {_when(now - began, done, total - done)}")
+
+        return on_score
+
+    def _say(self, line: str) -> None:
+        self._begun = True
+        try:
+            self._write(line)
+        except OSError:  # the reader has gone, which is no reason for an evaluation to end
+            self._write = _unread
+
+
+def _unread(_: str) -> None:
+    """Take a line that nobody reads."""
 
 
 class _Line:
@@ -90,7 +149,7 @@ class _Line:
     def __init__(self, display: Display, total: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._part, self._total, self._clock = Part(display, clock), total, clock
         self._lock = threading.Lock()
-        self._did, self._done, self._began = _GOING_ON, 0, clock()
+        self._did, self._done, self._began = GOING_ON, 0, clock()
 
     def on_score(self, _: int) -> None:
         """Count another one, and show it unless the line was changed a moment ago."""
@@ -110,12 +169,23 @@ class _Line:
 
     def _show(self, *, ended: bool = False) -> None:
         taken, left = self._clock() - self._began, self._total - self._done
-        goes_on = left > 0 and self._done and not ended
-        when = f"about {duration(taken / self._done * left)} left" if goes_on else duration(taken)
+        when = _when(taken, self._done, 0 if ended else left)
         self._part.show(f"{self._did} {self._done}/{self._total}, {when}")
 
 
-_GOING_ON = "evaluate"
+GOING_ON = "evaluate"
+
+_APART = 10.0
+"""Seconds between two lines at least."""
+
+_LONGEST = 60.0
+"""Seconds without a line at most, where there are scores: some CI takes a job for dead that says nothing for ten
+minutes."""
+
+
+def _when(taken: float, done: int, left: int) -> str:
+    """The time left, or where nothing is or nobody knows, the time taken."""
+    return f"about {duration(taken / done * left)} left" if left > 0 and done else duration(taken)
 
 
 def _said(asking: bool) -> str:
