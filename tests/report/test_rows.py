@@ -109,14 +109,14 @@ def test_in_a_terminal_with_fewer_lines_the_last_one_is_seen_all_the_same() -> N
     made = Rows(Console(file=io.StringIO(), width=80, height=6), set())
     for number in range(1, 9):
         tell(made.row(), f"{number}/8", started(f"fold {number} of 8"), *([ended("finished")] if number < 3 else []))
-    made.on_interrupt(True)
+    made.on_interrupt(True, "Ctrl-C")
     assert [line.removesuffix(" 0 calls") for line in shown(made)] == [
         "fold 3 of 8",
         "fold 4 of 8",
         "fold 5 of 8",
         "fold 6 of 8",
         "and 4 more runs",
-        STOPPING,
+        stopping(True, "Ctrl-C"),
     ]
 
 
