@@ -1059,3 +1059,102 @@ def test_a_log_learns_how_far_each_prompt_is(
     assert "/40" not in told.stdout
     for option in ("--quiet", "--json"):
         assert cli("compare", *args, option).stderr == ""
+
+
+def test_one_example_is_shown_in_full_with_what_each_prompt_made_of_it(cli: Any, task: Path) -> None:
+    """From the answers that were kept, so nothing is asked; a long text is not cut, and keeps its lines."""
+    rows = [json.loads(line) for line in (task / "val.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows[3]["ticket"] = f"First line.\n  indented\n{'word ' * 200}end."
+    (task / "val.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with LoopbackServer(TicketsModel(seed=0)) as server:
+        args = ("small", "--prompt", "other.txt", "--model", "m", "--base-url", server.base_url)
+        scores = [arm["scores"] for arm in document(cli, *args)["arms"]]
+        asked = server.requests
+        name = rows[3]["id"]
+        shown = cli("compare", *args, "--example", name)
+        assert (shown.exit_code, shown.stderr, server.requests) == (0, "", asked)
+        found = document(cli, *args, "--example", name)
+    assert f"small: {name} in val.jsonl" in shown.stdout
+    assert "    ticket     First line.\n                 indented\n" in shown.stdout
+    assert shown.stdout.count("word") == 200
+    assert f"    expected   {rows[3]['queue']}\n" in shown.stdout
+    for arm, of_all, title in zip(found["arms"], scores, ("the config's prompt", "prompt in other.txt")):
+        assert arm["score"] == of_all[name]
+        assert f"  {arm['number']}  {title}   {arm['score']:.3f}\n    said       {arm['said']}" in shown.stdout
+    assert found["example"] == {"id": name, "row": rows[3], "expected": rows[3]["queue"]}
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+
+
+def test_an_example_without_an_id_goes_by_its_place(cli: Any, task: Path) -> None:
+    """As the report names it; with repeats each answer has its score, and a failed one says why."""
+    (task / "own.py").write_text(OWN_MODEL + MUTE, encoding="utf-8")
+    rows = [json.loads(line) for line in (task / "val.jsonl").read_text(encoding="utf-8").splitlines()]
+    for row in rows:
+        del row["id"]
+    (task / "val.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    args = (task, "--model", "own:account", "--model", "own:mute", "--repeats", "2")
+    arms = document(cli, *args)["arms"]
+    lost = arms[1]["changed"]["lost"][0]["id"]
+    shown = cli("compare", *args, "--example", lost)
+    assert shown.exit_code == 0
+    row = rows[list(arms[0]["scores"]).index(lost)]
+    right = f"{row['queue'] == 'account':.3f}"
+    assert f"  1  the config's prompt with own:account   {right}\n" in shown.stdout
+    assert shown.stdout.count(f"    said {right} account\n") == 2
+    assert "  2  the config's prompt with own:mute   no answer\n    said       " in shown.stdout
+    found = document(cli, *args, "--example", lost)["arms"]
+    assert (found[0]["samples"], found[0]["said"]) == ([float(right)] * 2, ["account"] * 2)
+    assert found[1]["score"] is None
+    assert "length" in found[1]["why"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--example", "t11"), "--example 't11': val.jsonl has no example with this id; did you mean"),
+        (("--example", "a\x1b[2J\nb"), r"--example 'a\x1b[2J\nb': val.jsonl has no example with this id"),
+        (("--example", "t114", "--not-worse"), "--example shows one example, and --not-worse is a check of all"),
+        (("--example", "t201", "--data", "small/test.jsonl"), "is a test example, and whoever changes a prompt by"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused_before_anything_is_asked(
+    cli: Any, task: Path, options: tuple[str, ...], message: str
+) -> None:
+    """Test examples among it: as by `show --examples`, none is shown."""
+    test = json.loads((task / "test.jsonl").read_text(encoding="utf-8").splitlines()[0])["id"]
+    result = cli("compare", "small", "--prompt", "gifts.txt", *[test if each == "t201" else each for each in options])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in " ".join(result.stderr.split())
+
+
+def test_looking_at_one_example_is_no_evaluation_of_a_run(cli: Any, task: Path, trained: tuple[Path, Any]) -> None:
+    """It leaves nothing in its folder; of its own test examples none is shown."""
+    run = task.parent / "run"
+    shutil.copytree(trained[0], run)
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+    name = json.loads((task / "val.jsonl").read_text(encoding="utf-8").splitlines()[0])["id"]
+    shown = cli("compare", run, "--prompt", "gifts.txt", "--data", task / "val.jsonl", "--example", name)
+    assert shown.exit_code == 0, shown.stderr
+    assert "  1  best prompt   " in shown.stdout
+    assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
+
+
+def test_what_others_wrote_into_an_example_moves_no_cursor(cli: Any, task: Path) -> None:
+    """Nor ends the block of a summary that holds it."""
+    rows = [json.loads(line) for line in (task / "val.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows[0] |= {"id": "a\n```\x1b[31m", "ticket": "x\n```\n\x1b[2Jy\u202ez [bold]b[/bold]", "[red]no\n```te": "n"}
+    (task / "val.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    shown = cli("compare", task, "--prompt", "gifts.txt", "--example", rows[0]["id"])
+    assert shown.exit_code == 0, shown.stderr
+    assert not [line for line in shown.stdout.splitlines() if re.match(r" {0,3}`", line)]
+    assert all(line.isprintable() for line in shown.stdout.splitlines())
+    assert "[bold]b[/bold]" in shown.stdout
+
+
+def test_the_report_says_how_one_of_them_is_shown(cli: Any, task: Path) -> None:
+    """Not of test examples, which are not shown, nor where nothing changed."""
+    said = "`--example ID` shows one of them in full, with each answer."
+    assert said in " ".join(cli("compare", task, "--prompt", "other.txt").stdout.split())
+    tested = cli("compare", task, "--prompt", "other.txt", "--data", task / "test.jsonl")
+    assert "got worse" in tested.stdout
+    assert "--example" not in tested.stdout

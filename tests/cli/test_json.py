@@ -66,6 +66,9 @@ def test_what_changed_beside_the_first_prompt_is_explained(cli: Any, tmp_path: P
     result = cli("compare", TICKETS, "--prompt", str(tmp_path / "bad.txt"), "--no-cache", "--json")
     found = json.loads(result.stdout)
     (_, arm) = found["arms"]
+    args = ("compare", TICKETS, "--prompt", str(tmp_path / "bad.txt"), "--no-cache", "--json", "--example")
+    one = json.loads(cli(*args, arm["changed"]["worse"][0]["id"]).stdout)
+    assert set(one) | set(one["example"]) | set(one["arms"][0]) <= explained("compare RUN --example ID`")
     assert set(found) | set(arm) | set(arm["changed"]) | set(arm["changed"]["worse"][0]) <= explained("compare RUN`")
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from textgrad_engine.cli import build, completion
+from textgrad_engine.cli import build, completion, one_example
 from textgrad_engine.cli.comparing import (
     Arm,
     Failure,
@@ -22,6 +22,7 @@ from textgrad_engine.cli.comparing import (
 from textgrad_engine.cli.comparing_words import as_document, in_one_line, in_words, worse_than_the_first
 from textgrad_engine.cli.evaluating import Asked, is_cached
 from textgrad_engine.cli.keeping import IN_THE_CACHE
+from textgrad_engine.cli.one_example import only_this
 from textgrad_engine.cli.options import (
     BaseUrl,
     BudgetLimit,
@@ -48,7 +49,7 @@ from textgrad_engine.cli.output import (
 )
 from textgrad_engine.cli.spending import ModelOptions, limits_of
 from textgrad_engine.cli.subject import prompt_of_config, prompt_of_run
-from textgrad_engine.errors import BudgetExceeded, RunError
+from textgrad_engine.errors import BudgetExceeded, ModelError, RunError
 from textgrad_engine.report.terminal import complain
 
 
@@ -110,6 +111,15 @@ def compare(
             "being as before it. Whatever is the same as the first is not worse, and not asked.",
         ),
     ] = False,
+    example: Annotated[
+        str | None,
+        typer.Option(
+            "--example",
+            metavar="ID",
+            help="Show this example in full instead, with the answer and the score of each prompt. What is in the "
+            "cache is not asked again, and other examples are not asked. Test examples are not shown.",
+        ),
+    ] = None,
     repeats: Repeats = 1,
     clusters: ClustersColumn = None,
     judge: JudgeName = None,
@@ -133,17 +143,21 @@ def compare(
     first ones are whole when it is spent), or if a config names code of your own, which may not be made for threads.
 
     Answers are kept on disk (the cache). So the same command goes on after it was interrupted or ran out of budget, and
-    with one more --prompt it asks for that prompt alone. With --no-cache everything is asked anew. For a run, each use
+    with one more --prompt it asks for that prompt alone, and with --example ID it shows one of the examples that got
+    worse or better. With --no-cache everything is asked anew. For a run, each use
     of its test split is counted, and `eval` reports it.
     """
     limits = (budget, budget_calls, budget_tokens)
     said = ModelOptions(None, judge, base_url, price, limits)
     asked = Asked(data=data, repeats=repeats, clusters=clusters, options=said)
     with checking():
+        if example is not None and not_worse:
+            raise RunError("--example shows one example, and --not-worse is a check of all: give one of them")
         subject = prompt_of_config(run, *model or (), judge) or prompt_of_run(run, data, "best")
         arms, same = arms_of(subject, asked, prompt or [], model or [], config or [])
         if same and not not_worse:
             raise RunError(f"{same[0]}; leave one of them out")
+        whole, arms = arms[0], arms if example is None else only_this(arms, example)
         answers = build.make_cache(cache, "with --no-cache")
         if arms[0].task.unkept:
             complain(f"{arms[0].task.unkept}{'' if cache else '; if it is ended early, it begins anew'}")
@@ -153,9 +167,13 @@ def compare(
         if as_json:
             write_json(as_document(arms, []))
         return
-    every = list(results(arms, limits_of(*limits), cache=answers, quiet=quiet or as_json))
+    every = list(results(arms, limits_of(*limits), cache=answers, quiet=quiet or as_json, beside=example is None))
     failed = [each for each in every if isinstance(each, Failure)]
     found = beside_the_first([each for each in every if isinstance(each, Result)])
+    if example is not None:
+        failed = _of_one(arms, every, whole, quiet=quiet, as_json=as_json)
+        _end(arms, found, failed, kept=cache)
+        return
     answered = any(each.evaluation is not None for each in found)
     if as_json:
         (besides_an_error if failed else write_json)(as_document(arms, found, failed))
@@ -167,6 +185,22 @@ def compare(
     _end(arms, found, failed, kept=cache and all(is_cached(each.arm.task) for each in found))
     if told:
         raise typer.Exit(TOO_LOW)
+
+
+def _of_one(arms: list[Arm], every: list[Result | Failure], whole: Arm, *, quiet: bool, as_json: bool) -> list[Failure]:
+    """Print what each made of the one example that was asked for.
+
+    Returns:
+        What ends the command: an error that is none of the model's; or those of all of them, and nothing is printed.
+    """
+    failed = [each for each in every if isinstance(each, Failure)]
+    if len(failed) == len(arms):
+        return failed
+    if as_json:
+        write_json(one_example.as_document(arms, every, whole))
+    else:
+        write(one_example.in_one_line(arms, every) if quiet else one_example.in_words(arms, every, whole))
+    return [each for each in failed if not isinstance(each.error, ModelError)]
 
 
 def _end(arms: list[Arm], found: list[Result], failed: list[Failure], *, kept: bool) -> None:

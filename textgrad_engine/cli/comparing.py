@@ -247,7 +247,9 @@ def _of_config(subject: Subject, given: str, *models: str | None) -> Subject:
     return replace(found, config=found.config.model_copy(update=shared))
 
 
-def results(arms: Sequence[Arm], limits: Budget, *, cache: Cache | None, quiet: bool) -> Iterator[Result | Failure]:
+def results(
+    arms: Sequence[Arm], limits: Budget, *, cache: Cache | None, quiet: bool, beside: bool = True
+) -> Iterator[Result | Failure]:
     """Evaluate the arms, within limits that they share; one by one, it ends behind the one that was ended early.
 
     They go on at once where no limit could end some that began first, nothing is kept in a run folder, which one at a
@@ -261,6 +263,7 @@ def results(arms: Sequence[Arm], limits: Budget, *, cache: Cache | None, quiet: 
         limits: of all of them together.
         cache: where answers are kept for others, too, and looked for first, if anywhere.
         quiet: show nothing.
+        beside: whether they stand beside the first one; if not, an error of that one ends it alone, too.
     """
     names = {arm.number: name_of(arm, arms) for arm in arms}
     limited = any(limit is not None for limit in (limits.dollars, limits.calls, limits.tokens))
@@ -269,20 +272,22 @@ def results(arms: Sequence[Arm], limits: Budget, *, cache: Cache | None, quiet: 
             sizes = [(names[arm.number], len(arm.task.dataset) * arm.task.repeats) for arm in arms]
             with score_bars_for(sizes, quiet) as scores:
                 works = [
-                    functools.partial(_result, arm, cache, quiet, names[arm.number], on_score)
+                    functools.partial(_result, arm, cache, quiet, names[arm.number], beside, on_score)
                     for arm, on_score in zip(arms, scores)
                 ]
                 yield from at_once(works, len(works))
             return
         for arm in arms:
             go_home(arm.task.config.folder)
-            found = _result(arm, cache, quiet, names[arm.number])
+            found = _result(arm, cache, quiet, names[arm.number], beside)
             yield found
             if isinstance(found, Result) and found.done.ended is not None:
                 return
 
 
-def _result(arm: Arm, cache: Cache | None, quiet: bool, name: str, on_score: OnScore | None = None) -> Result | Failure:
+def _result(
+    arm: Arm, cache: Cache | None, quiet: bool, name: str, beside: bool, on_score: OnScore | None = None
+) -> Result | Failure:
     """What comes of an arm; as for `results`.
 
     Args:
@@ -290,10 +295,11 @@ def _result(arm: Arm, cache: Cache | None, quiet: bool, name: str, on_score: OnS
         cache: where answers are kept.
         quiet: show nothing.
         name: what it is called.
+        beside: whether others stand beside the first arm.
         on_score: what shows the progress among that of all arms; None for a bar of this one's.
 
     Raises:
-        Exception: what ended the first arm.
+        Exception: what ended the first arm, where others stand beside it.
     """
     config = arm.task.config.model_copy(update={"budget": Budget()})
     subject = arm.task.subject
@@ -303,7 +309,7 @@ def _result(arm: Arm, cache: Cache | None, quiet: bool, name: str, on_score: OnS
     try:
         done = carried_out(task, cache=cache, quiet=quiet, name=name, on_score=on_score)
     except Exception as error:
-        if arm.number == 1:
+        if arm.number == 1 and beside:
             raise
         return Failure(arm, error)
     if arm.task.keeps:

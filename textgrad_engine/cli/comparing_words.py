@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from textgrad_engine.cli import run_data
 from textgrad_engine.cli.comparing import Arm, Failure, Result, name_of, size_of
 from textgrad_engine.cli.evaluation_words import (
     examples_of,
@@ -217,7 +218,8 @@ def _remarks(found: Sequence[Result]) -> Iterator[str]:
                 f"(5%), so it is not called {word}, whatever is left says."
             )
     if how := how_changed([each.changed for each in found if each.changed is not None]):
-        yield how
+        shown = not run_data.opens_test(found[0].done.entry)
+        yield f"{how} `--example ID` shows one of them in full, with each answer." if shown else how
     of_cost = ", the cost for 1,000 examples" if _priced(found) else ""
     yield (
         f"Tokens are the program's for one example{of_cost}. If you choose one of these by its score, that score "

@@ -93,9 +93,8 @@ def train(
             found = begun_with(found, config, prompt, folds)
         check_shown(found, folds)
         job = checked(found, feedback=way.feedback, model=model, judge=judge, budget=budget)
-        answers = build.make_cache(
-            cache, "with --no-cache"
-        )  # before there is a run folder, as nothing can be run without it
+        # before there is a run folder, as nothing can be run without it
+        answers = build.make_cache(cache, "with --no-cache")
         if folds is not None:
             parts_for(found, job.program, tuple(job.splits.values()), folds)
             if run_dir is not None and run_dir.exists() and not (run_dir.is_dir() and is_bare(run_dir)):

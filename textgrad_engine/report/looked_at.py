@@ -36,6 +36,7 @@ class LookedAt:
         row: the example.
         parts: where the score is made of several metrics, or of criteria that all examples share, those by which the
             answer has less than full marks, with the score that each gave and its full marks.
+        samples: with repeats, the score of each answer of now, and `said` is a list of them; else empty.
     """
 
     id: str
@@ -47,6 +48,7 @@ class LookedAt:
     why: str
     row: Mapping[str, Any]
     parts: tuple[tuple[str, float, float], ...] = ()
+    samples: tuple[float | None, ...] = ()
 
 
 def worst_of(rows: Mapping[str, Mapping[str, Any]], after: Evaluation, before: Evaluation | None) -> list[LookedAt]:
@@ -71,16 +73,32 @@ def worst_of(rows: Mapping[str, Mapping[str, Any]], after: Evaluation, before: E
     had = {} if before is None else dict(zip(before.ids, zip(before.scores, before.predictions)))
     left_out = set(after.not_run)
     found = []
-    for at, (name, now, said) in enumerate(zip(after.ids, after.scores, after.predictions)):
-        if name in left_out or (now is not None and now >= best - ALIKE):
-            continue
-        old, said_before = had.get(name, (None, None))
-        worse = old is not None and (now is None or now < old - ALIKE)
-        why = "" if now is not None else after.failures.get(name, "no answer")
-        given = [(part.name, part.scores[at], part.scale[1]) for part in after.parts]
-        lost = tuple([(part, one, full) for part, one, full in given if one is not None and one < full - ALIKE])
-        found.append(LookedAt(name, now, old, said, said_before, worse, why, rows[name], lost))
+    for at, (name, now) in enumerate(zip(after.ids, after.scores)):
+        if name not in left_out and (now is None or now < best - ALIKE):
+            found.append(_looked_at(rows[name], after, at, *had.get(name, (None, None))))
     return sorted(found, key=_first)
+
+
+def looked_at(row: Mapping[str, Any], after: Evaluation) -> LookedAt:
+    """The one example of an evaluation that has no other."""
+    return _looked_at(row, after, 0, None, None)
+
+
+def _looked_at(row: Mapping[str, Any], after: Evaluation, at: int, old: float | None, said_before: Any) -> LookedAt:
+    name, now = after.ids[at], after.scores[at]
+    given = [(part.name, part.scores[at], part.scale[1]) for part in after.parts]
+    return LookedAt(
+        id=name,
+        after=now,
+        before=old,
+        said=after.predictions[at],
+        said_before=said_before,
+        worse=old is not None and (now is None or now < old - ALIKE),
+        why="" if now is not None else after.failures.get(name, "no answer"),
+        row=row,
+        parts=tuple([(part, one, full) for part, one, full in given if one is not None and one < full - ALIKE]),
+        samples=after.samples[at] if after.samples else (),
+    )
 
 
 def _first(each: LookedAt) -> tuple[bool, float, float]:
@@ -134,15 +152,39 @@ def looked_at_in_words(
         if (expected := expected_of(each.row, targets)) is not None:
             yield line_of("expected", expected)
         yield from _outputs("said", each.why if each.after is None else each.said)
-        for number, (name, one, full) in enumerate(each.parts):
-            yield line_of(
-                "" if number else "lost by", name if (one, full) == (0, 1) else f"{name}: {one:g} of {full:g}"
-            )
+        yield from _lost_by(each)
         if each.before is not None and each.said_before != each.said:
             yield from _outputs("before", each.said_before)
     if len(found) > most:
         yield ""
         yield indented(f"and {count(len(found) - most)} more; --examples {len(found)} shows all.", 2, "dim")
+
+
+def in_full(row: Mapping[str, Any], targets: Sequence[str]) -> Iterator[RenderableType]:
+    """An example with nothing cut, and its right answer."""
+    for name, value in row.items():
+        if name != "id" and name not in targets:
+            yield from _whole(name, value)
+    if (expected := expected_of(row, targets)) is not None:
+        yield from _whole("expected", expected)
+
+
+def answer_in_full(each: LookedAt) -> Iterator[RenderableType]:
+    """What a prompt made of an example, with nothing cut; of repeats each answer with its score."""
+    if each.samples:
+        for one, said in zip(each.samples, each.said or [None] * len(each.samples)):
+            yield from _outputs("no answer" if one is None else f"said {score(one)}", said, whole=True)
+        if each.after is None:
+            yield from _whole("why", each.why)
+    else:
+        yield from _outputs("said", each.why if each.after is None else each.said, whole=True)
+    yield from _lost_by(each)
+
+
+def _lost_by(each: LookedAt) -> Iterator[RenderableType]:
+    """By which of several metrics an answer has less than full marks."""
+    for number, (name, one, full) in enumerate(each.parts):
+        yield line_of("" if number else "lost by", name if (one, full) == (0, 1) else f"{name}: {one:g} of {full:g}")
 
 
 def expected_of(row: Mapping[str, Any], targets: Sequence[str]) -> Any:
@@ -151,13 +193,26 @@ def expected_of(row: Mapping[str, Any], targets: Sequence[str]) -> Any:
     return next(iter(there.values()), None) if len(targets) == 1 else there or None
 
 
-def _outputs(name: str, said: Any) -> Iterator[RenderableType]:
+def _outputs(name: str, said: Any, *, whole: bool = False) -> Iterator[RenderableType]:
     """What a program said; of several outputs each in a line of its own."""
     outputs = (
         [f"{output}: {_written(value)}" for output, value in said.items()] if isinstance(said, Mapping) else [said]
     )
     for number, output in enumerate(outputs or [said]):
-        yield line_of("" if number else name, output)
+        head = "" if number else name
+        yield from _whole(head, output) if whole else [line_of(head, output)]
+
+
+def _whole(name: str, value: Any) -> Iterator[RenderableType]:
+    """A field of an example with nothing cut, in its own lines."""
+    for number, line in enumerate(_written(value).splitlines() or [""]):
+        yield hanging(_head("" if number else name), "", line)
+
+
+def _head(name: str) -> str:
+    from rich.cells import set_cell_size  # heavy, and wanted only when something is shown
+
+    return f"    {set_cell_size(name, 10)} "
 
 
 def _written(value: Any) -> str:
@@ -166,9 +221,7 @@ def _written(value: Any) -> str:
 
 def line_of(name: str, value: Any) -> RenderableType:
     """A field of an example, cut where it is long."""
-    from rich.cells import set_cell_size  # heavy, and wanted only when something is shown
-
     text = " ".join(_written(value).split())
     if len(text) > _SHOWN:
         text = f"{text[:_SHOWN]} […{len(text) - _SHOWN:,} more characters]"
-    return hanging(f"    {set_cell_size(name, 10)} ", "", text)
+    return hanging(_head(name), "", text)
