@@ -39,6 +39,19 @@ def app() -> tuple[nn.Module, Any]:
     return nn.ChatCompletion("{word}", model=own, max_tokens=10), own
 
 
+def calling(tool: str) -> FunctionModel:
+    """A model that calls a tool with the word that it is sent, and answers what this gives."""
+
+    def answer(request: Request) -> str | Completion:
+        last = request.messages[-1]
+        if last.role == "tool":
+            return last.text
+        called = ({"id": "1", "function": {"name": tool, "arguments": json.dumps({"word": last.text})}},)
+        return Completion(text="", finish_reason="tool_calls", tool_calls=called, usage=Usage())
+
+    return FunctionModel(answer)
+
+
 def agent() -> tuple[nn.Module, Any]:
     """A program whose model calls a tool that asks another one, and has a result in any case."""
     model = echo()
@@ -47,15 +60,7 @@ def agent() -> tuple[nn.Module, Any]:
         """Ask it."""
         return await asked(model, word)
 
-    def answer(request: Request) -> str | Completion:
-        last = request.messages[-1]
-        if last.role == "tool":
-            return last.text
-        function = {"name": "ask", "arguments": json.dumps({"word": last.text})}
-        called = ({"id": "1", "type": "function", "function": function},)
-        return Completion(text="", finish_reason="tool_calls", tool_calls=called, usage=Usage())
-
-    own = FunctionModel(answer)
+    own = calling("ask")
     return nn.ChatCompletion("{word}", model=own, tools=[ask], max_tokens=10), own
 
 
@@ -157,15 +162,8 @@ def test_a_refused_key_that_a_tool_catches_is_told(waits: bool, caplog: pytest.L
         except Exception:
             return "not found"
 
-    def answer(request: Request) -> str | Completion:
-        last = request.messages[-1]
-        if last.role == "tool":
-            return last.text
-        function = {"name": "look_up", "arguments": json.dumps({"word": last.text})}
-        return Completion(text="", finish_reason="tool_calls", tool_calls=({"id": "1", "function": function},))
-
     helper = nn.ChatCompletion("{word}", model=FunctionModel(refuse))
-    chat = nn.ChatCompletion("{word}", model=FunctionModel(answer), tools=[look_up])
+    chat = nn.ChatCompletion("{word}", model=calling("look_up"), tools=[look_up])
 
     def program(word: str) -> Any:
         said = chat(word=word)
@@ -207,15 +205,8 @@ def test_a_refused_key_that_is_caught_where_a_model_is_awaited_itself_is_told(
         """Look it up."""
         return await asked(refused, word)
 
-    def answer(request: Request) -> str | Completion:
-        last = request.messages[-1]
-        if last.role == "tool":
-            return last.text
-        function = {"name": "look_up", "arguments": json.dumps({"word": last.text})}
-        return Completion(text="", finish_reason="tool_calls", tool_calls=({"id": "1", "function": function},))
-
     refused = resolve(FunctionModel(refuse))
-    chat = nn.ChatCompletion("{word}", model=FunctionModel(answer), tools=[look_up])
+    chat = nn.ChatCompletion("{word}", model=calling("look_up"), tools=[look_up])
     second = resolve(llm.Fallback(refused, FunctionModel(lambda request: "x"), on=(AuthenticationFailed,)))
     model, catches = second if how == "caught by a model" else refused, how != "not caught"
 

@@ -144,8 +144,8 @@ def compare(
 
     Answers are kept on disk (the cache). So the same command goes on after it was interrupted or ran out of budget, and
     with one more --prompt it asks for that prompt alone, and with --example ID it shows one of the examples that got
-    worse or better. With --no-cache everything is asked anew. For a run, each use
-    of its test split is counted, and `eval` reports it.
+    worse or better. With --no-cache everything is asked anew. For a run, each use of its test split is counted, and
+    `eval` reports it.
     """
     limits = (budget, budget_calls, budget_tokens)
     said = ModelOptions(None, judge, base_url, price, limits)
