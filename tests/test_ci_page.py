@@ -65,9 +65,9 @@ def runs(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
     }
 
-    def run(step: str) -> subprocess.CompletedProcess[str]:
+    def run(step: str, *options: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["bash", "-e", "-c", script(step)],  # as GitHub's runner does
+            ["bash", *(options or ["-e"]), "-c", script(step)],  # as GitHub's runner does
             cwd=tmp_path / "checkout",
             env=environment,
             capture_output=True,
@@ -101,6 +101,21 @@ def test_a_pull_request_fails_where_its_prompt_is_worse(
     assert summary.endswith("```\n")
     assert told in summary
     assert told in done.stdout
+
+
+@pytest.mark.parametrize("options", [("-e",), ("-eo", "pipefail")], ids=["no shell named", "shell: bash"])
+def test_what_compare_says_on_the_way_is_in_the_log_at_once_and_in_the_summary(
+    runs: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """Each once, and before the report; the step ends with its exit code by either shell of the runners."""
+    (tmp_path / "checkout/triage/prompt.txt").write_text("Answer with a queue.\n", encoding="utf-8")
+    done = runs("Compare the prompts", *options)
+    assert done.returncode == 4
+    summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
+    log = (tmp_path / "checkout/log.txt").read_text(encoding="utf-8")
+    assert "worse than the prompt of" in log
+    assert done.stdout == log + (tmp_path / "checkout/told.txt").read_text(encoding="utf-8")
+    assert summary.count(log) == 1
 
 
 @pytest.mark.skipif(shutil.which("patch") is None, reason="the step patches a file")

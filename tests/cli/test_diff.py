@@ -145,6 +145,11 @@ def test_two_runs_of_one_task(cli: Any, trained: tuple[Path, Any], tmp_path: Pat
     said = " ".join(result.stdout.split())
     assert "B against A: worse: -0.5" in said
     assert "on test, 113 examples" in said
+    changed = json.loads(cli("diff", trained[0], other, "--json").stdout)["pairings"][0]["changed"]
+    assert len(changed["worse"]) > len(changed["better"]) > 0
+    assert f"got worse ({len(changed['worse'])}): {changed['worse'][0]['id']}, " in said
+    assert f"got better ({len(changed['better'])}): {changed['better'][0]['id']}" in said
+    assert "--repeats" not in said  # which `diff` does not have
     assert "feedback true false" in said
     assert "seed 0 3" in said
     assert f"--- {trained[0]}/best/system.txt +++ {other}/best/system.txt" in said

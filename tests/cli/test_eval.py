@@ -806,6 +806,9 @@ def test_what_the_same_examples_gave_before_stands_beside_it(cli: Any, run: Path
     assert again["time"] is not None
     said = cli("eval", run).stdout
     assert "seed prompt, in the run\n" in said
+    assert "got worse" not in said  # beside the best prompt in the run, which is the same
+    seed_first = json.loads(result.stdout)["earlier"][1]["changed"]
+    assert f"got worse ({len(seed_first['better'])}): {seed_first['better'][0]['id']}, " in seed.stdout
     assert f"best prompt, mine, at {address}," in " ".join(said.split())
     assert all(len(line) <= 80 for line in said.splitlines() if line[:2] == "  " and address not in line)
     rows = (TICKETS / "val.jsonl").read_text(encoding="utf-8").splitlines()[:5]
@@ -822,6 +825,7 @@ def test_what_is_worse_than_the_run_has_an_exit_code_where_that_is_asked(cli: An
     assert worse.exit_code == 4
     assert re.search(r"worse than the best prompt in the run: -0\.\d{3} \[-.*\] on 113 examples", worse.stderr)
     assert "score" in worse.stdout
+    assert "beside the best prompt, in the run\n  got worse (" in worse.stdout
     both = cli("eval", run, "--seed-prompt", "--not-worse", "--at-least", "0.9", "--quiet")
     assert both.exit_code == 4
     assert "worse than the best prompt" in both.stderr

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from textgrad_engine.llm.ids import digest
-from textgrad_engine.report.earlier import earlier_as_json, earlier_of, measured, worse_than_the_run
+from textgrad_engine.report.earlier import earlier_as_json, earlier_of, measured, named_beside, worse_than_the_run
 from textgrad_engine.train import Evaluation, TrainResult, compare
 
 IDS = tuple(f"e{number}" for number in range(20))
@@ -101,6 +101,26 @@ def test_scores_are_compared_pair_by_pair(told: Any) -> None:
         "http://localhost/v1",
         "2026-11-27T08:00:00Z",
     )
+
+
+def test_what_changed_is_known_example_by_example(told: Any) -> None:
+    """Of what is compared; scores of another judge say nothing of an example either."""
+    (found,) = told(entry(scored(1.0, 0.0, None, 1.0)), now=scored(0.0, 0.0, 1.0, 1.0))
+    assert [each.id for each in found.changed.worse] == ["e0"]
+    assert [each.id for each in found.changed.lost_before] == ["e2"]
+    judged = {"metric": {"name": "judge", "instructions": "Is it kind?"}}
+    (found,) = told(entry(LOW, models={"forward": "small", "judge": "other"}), config=judged)
+    assert (found.comparison, found.changed) == (None, None)
+
+
+def test_examples_are_named_beside_the_best_prompt_in_the_run_else_beside_the_last_evaluation(told: Any) -> None:
+    """Else beside nothing: each further row would have lines of its own."""
+    lines = [entry(LOW), entry(MIDDLE, models={"forward": "large"}, time="2026-11-28T08:00:00Z")]
+    assert named_beside(told(*lines, tested=(MIDDLE, LOW), split="test")).prompt == "best"
+    last = named_beside(told(*lines))
+    assert last is not None
+    assert last.time == "2026-11-28T08:00:00Z"
+    assert named_beside(told()) is None
 
 
 def test_answers_that_were_missing_stay_missing(told: Any) -> None:

@@ -57,6 +57,7 @@ def test_a_run_without_a_result_has_nothing_to_compare(run_of: Any, result: Trai
     """The one that lacks it is named."""
     found = pairing_of(run_of(result, "a"), run_of(None, "b"), "test")
     assert (found.comparison, found.why) == (None, "B has no best prompt measured on test")
+    assert found.changed is None
 
 
 def test_untested_runs_are_named(pair: Any) -> None:
@@ -156,6 +157,8 @@ def test_other_files_are_compared_where_their_rows_are_the_same(pair: Any) -> No
     in_order = scored(*LOW.scores[10:]), scored(*[1.0] * 9, 0.0)
     assert found.comparison == compare(*in_order)  # six gain and the last one loses, if nothing is mixed up
     assert "of which 10 are the same" in found.remarks[0]
+    assert [each.id for each in found.changed.better] == [f"e{number}" for number in range(10, 16)]
+    assert [each.id for each in found.changed.worse] == ["e19"]  # by the ids of A, as the rows of B have others
 
 
 def test_test_sets_without_a_common_example_are_not_compared(pair: Any) -> None:

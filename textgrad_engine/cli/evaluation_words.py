@@ -12,7 +12,8 @@ from textgrad_engine.cli.output import colors, width
 from textgrad_engine.cli.subject import Subject
 from textgrad_engine.llm.money import cost
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.report.earlier import Earlier, earlier_as_json, prompt_in_words
+from textgrad_engine.report.changed import changed_in_lines, how_changed
+from textgrad_engine.report.earlier import Earlier, earlier_as_json, named_beside, prompt_in_words
 from textgrad_engine.report.notes import lost, opened_before
 from textgrad_engine.report.printing import harmless, printed, wrapped
 from textgrad_engine.report.slices import slices_as_json, slices_table
@@ -94,6 +95,7 @@ def in_words(subject: Subject, done: Done, evaluation: Evaluation) -> str:
         f"  used    {_used(done.used)}, {duration(entry['seconds'])}",
         *_slices(done),
         *_beside(entry, done.earlier),
+        *_changes(entry, done.earlier),
         *_remarks(subject, done, evaluation),
     ]
     return "\n".join(lines)
@@ -196,6 +198,16 @@ def _beside(entry: Mapping[str, Any], earlier: Sequence[Earlier]) -> Iterator[st
         yield from wrapped(_whose(entry, each), min(width(), 100), start)
 
 
+def _changes(entry: Mapping[str, Any], earlier: Sequence[Earlier]) -> Iterator[str]:
+    """Which examples got worse, and which better, a line each, beside one of what the same gave before."""
+    beside = named_beside(earlier)
+    if beside is not None and (found := beside.changed) is not None and found.some:
+        columns = min(width(), 100)
+        yield ""
+        yield from wrapped(f"beside the {_whose(entry, beside)}", columns, "  ")
+        yield from changed_in_lines(found, "  ", columns)
+
+
 def _compared(found: Comparison | None) -> str:
     if found is None:
         return "not compared, as the judge was another one (--judge)"
@@ -222,6 +234,8 @@ def _remarks(subject: Subject, done: Done, evaluation: Evaluation) -> Iterator[s
     remarks += [f"Not shown is not the same as equal: {remark}." for remark in (*held_back, *least_seen(said))]
     if caveats := [each.comparison.caveat for each in done.earlier if each.comparison and each.comparison.caveat]:
         remarks.append(f"{capital(caveats[0])}.")
+    if (beside := named_beside(done.earlier)) is not None and beside.changed is not None:
+        remarks += filter(None, [how_changed([beside.changed])])
     if missed := missed_floors(done):
         remarks.append(f"{capital(missed)}.")
     if evaluation.unanswered:

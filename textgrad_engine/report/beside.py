@@ -8,6 +8,7 @@ from typing import Any
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.response import Usage
+from textgrad_engine.report.changed import changed_as_json
 from textgrad_engine.report.document import evaluation_as_json, finite, usage_as_json
 from textgrad_engine.report.folds import headline_of
 from textgrad_engine.report.pairing import Pairing, pairing_of, same_conditions, setting
@@ -248,6 +249,7 @@ def beside_as_json(found: Beside) -> dict[str, Any]:
                 "comparison": None if each.comparison is None else finite(asdict(each.comparison)),
                 "why": each.why or None,
                 "remarks": list(each.remarks),
+                "changed": changed_as_json(each.changed),
             }
             for each in found.pairings
         ],

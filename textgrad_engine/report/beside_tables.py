@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.llm.money import money
 from textgrad_engine.report.beside import Beside, Side, Texts
+from textgrad_engine.report.changed import Changed, changed_in_lines, how_changed
 from textgrad_engine.report.metric_parts import Parts, parts_table, parts_within
 from textgrad_engine.report.pairing import Pairing
 from textgrad_engine.report.printing import fitted, hanging, indented, open_table, padded, printed, styled, unwrapped
@@ -51,7 +52,7 @@ def render_beside(found: Beside, *, width: int = 80, terminal: bool = False, col
     if (metrics := _metrics(found)) is not None:
         parts += parts_table(metrics)
     for pairing in found.pairings:
-        parts += _pairing(pairing, found.pairings[-1])
+        parts += _pairing(pairing, found.pairings[-1], width)
     parts += [indented(remark, 2, "dim") for remark in found.remarks]
     parts += [
         "",
@@ -102,7 +103,7 @@ def _metrics(found: Beside) -> Parts | None:
     )
 
 
-def _pairing(pairing: Pairing, last: Pairing) -> Iterator[RenderableType]:
+def _pairing(pairing: Pairing, last: Pairing, width: int) -> Iterator[RenderableType]:
     if pairing.comparison is None:
         yield hanging("  ", "  ", f"B against A on test: nothing paired can be said, as {pairing.why}.")
     else:
@@ -112,9 +113,18 @@ def _pairing(pairing: Pairing, last: Pairing) -> Iterator[RenderableType]:
         yield hanging("  ", "  ", f"B against A: {said(compared)} {on}, {plural(compared.n, 'example')}.", style)
         if remark := compared.remark or compared.caveat:
             yield indented(f"{capital(remark)}.", 2, "dim")
+        yield from _changed(pairing.changed, width)
     yield from (indented(remark, 2) for remark in pairing.remarks)
     if pairing is last:
         yield ""
+
+
+def _changed(found: Changed | None, width: int) -> Iterator[RenderableType]:
+    """Which examples got worse with B, and which better."""
+    if found is not None and found.some:
+        yield from (indented(line, 2) for line in changed_in_lines(found, "", width - 2))
+        if how := how_changed([found], tells=""):
+            yield indented(how, 2, "dim")
 
 
 def _settings(found: Beside) -> Iterator[RenderableType]:

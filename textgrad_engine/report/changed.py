@@ -51,6 +51,11 @@ class Changed:
     runs: int
 
     @property
+    def some(self) -> bool:
+        """Whether there is one to be named."""
+        return bool(self.worse or self.better or self.lost or self.lost_before)
+
+    @property
     def any(self) -> bool:
         """Whether there is one that has a score in both."""
         return bool(self.worse or self.better or self.within)
@@ -126,15 +131,20 @@ def changed_in_lines(found: Changed, mark: str, columns: int) -> Iterator[str]:
         yield _line(f"{mark}no answer from the first", found.lost_before, columns)
 
 
-def how_changed(found: Sequence[Changed]) -> str:
-    """By what examples were said to have changed, in a sentence; "" where none has."""
+def how_changed(found: Sequence[Changed], tells: str = "; --repeats tells") -> str:
+    """By what examples were said to have changed, in a sentence; "" where none has.
+
+    Args:
+        found: the examples, of each comparison.
+        tells: behind it, of single runs, how what chance changes is told.
+    """
     if not any(each.any for each in found):
         return ""
     runs = min(each.runs for each in found)
     if runs == 1:
         return (
             "Worse and better go by the scores of one run each: an answer in other words with the same score does not "
-            "count, and some scores change by chance, as they would with one prompt run twice; --repeats tells."
+            f"count, and some scores change by chance, as they would with one prompt run twice{tells}."
         )
     within = sum(each.within for each in found)
     others = f" {within:,} more differ{'s' * (within == 1)} by less, as runs of one prompt do." if within else ""

@@ -10,6 +10,7 @@ from typing import Any
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.ids import digest
+from textgrad_engine.report.changed import Changed, changed
 from textgrad_engine.report.document import finite
 from textgrad_engine.report.pairing import is_judged, only
 from textgrad_engine.report.words import interval, plural, score
@@ -36,6 +37,7 @@ class Earlier:
         time: when it ended, as ISO 8601; None for what the run itself measured.
         mean: of its scores.
         comparison: the evaluation of now against it, pair by pair; None where another judge gave those scores.
+        changed: which examples score otherwise now; None likewise.
     """
 
     prompt: str
@@ -46,6 +48,7 @@ class Earlier:
     time: str | None
     mean: float
     comparison: Comparison | None
+    changed: Changed | None
 
 
 _FILES = "in "
@@ -100,7 +103,19 @@ def earlier_of(
     if not is_judged(run):
         return found
     asked = _judge(about)
-    return tuple(each if _judge(vars(each)) == asked else replace(each, comparison=None) for each in found)
+    return tuple(
+        each if _judge(vars(each)) == asked else replace(each, comparison=None, changed=None) for each in found
+    )
+
+
+def named_beside(found: Sequence[Earlier]) -> Earlier | None:
+    """Beside which of them the examples that changed are named: the run's best prompt in it, else the last evaluation.
+
+    Args:
+        found: what the same examples gave before, by `earlier_of`.
+    """
+    compared = [each for each in found if each.changed is not None]
+    return next((each for each in compared if each.time is None), compared[-1] if compared else None)
 
 
 def incomparable(run: Run, about: Mapping[str, Any], own: Mapping[str, Any]) -> str:
@@ -263,7 +278,8 @@ def _beside(
     except ValueError:  # no example has a score in both
         return None
     models, (_, judge_url) = asked["models"], _judge(asked)
-    return Earlier(prompt, current, models, asked.get("base_url"), judge_url, time, before.mean, comparison)
+    what = changed(before, now)
+    return Earlier(prompt, current, models, asked.get("base_url"), judge_url, time, before.mean, comparison, what)
 
 
 def _mean(row: Sequence[float | None]) -> float | None:

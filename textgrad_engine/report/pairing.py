@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from textgrad_engine.errors import RunError
 from textgrad_engine.ops.criteria import without_floors
+from textgrad_engine.report.changed import Changed, changed
 from textgrad_engine.report.words import capital
 from textgrad_engine.store.config_json import ROW_DIGITS_BEFORE
 from textgrad_engine.store.reader import Run
@@ -28,12 +29,15 @@ class Pairing:
         comparison: the best texts of the second run against those of the first; None where nothing paired can be said.
         why: why nothing can be said; "" where there is a comparison.
         remarks: what a reader must know to judge the comparison.
+        changed: which examples score otherwise in the second run, by their ids in the first; None where nothing paired
+            can be said.
     """
 
     on: Split
     comparison: Comparison | None
     why: str = ""
     remarks: tuple[str, ...] = ()
+    changed: Changed | None = None
 
 
 def pairing_of(first: Run, second: Run, on: Split) -> Pairing:
@@ -86,11 +90,12 @@ def pairing_of(first: Run, second: Run, on: Split) -> Pairing:
     left, right = only(before, [pair[0] for pair in pairs]), only(after, [pair[1] for pair in pairs])
     if left.clusters and right.clusters and left.clusters != right.clusters:
         return Pairing(on, None, "their examples come in other clusters")
+    right = _renamed(right, left.ids)
     try:
-        compared = compare(left, _renamed(right, left.ids))
+        compared = compare(left, right)
     except ValueError as error:
         return Pairing(on, None, str(error))
-    return Pairing(on, compared, "", (*remarks, *_other_answers(first, second)))
+    return Pairing(on, compared, "", (*remarks, *_other_answers(first, second)), changed(left, right))
 
 
 def same_conditions(first: Run, second: Run) -> bool:
