@@ -533,10 +533,10 @@ def test_a_changed_program_is_told_before_it_pays(
     assert read_run(path).usage().calls == read_run(path).result.total.calls + bought  # type: ignore[union-attr]
 
 
-def test_a_prompt_file_that_was_changed_since_is_told(
+def test_files_that_were_changed_since_are_told(
     cli: Any, small: Any, tmp_path: Path, dying: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run goes on with its own seed prompt, which is not the text that somebody has just edited."""
+    """The run goes on with its own settings and seed prompt, which are not what somebody has just edited."""
     monkeypatch.chdir(tmp_path)
     config = (TICKETS / "config.toml").read_text(encoding="utf-8")
     system = config[config.index("system =") : config.index("user =")]
@@ -547,17 +547,19 @@ def test_a_prompt_file_that_was_changed_since_is_told(
     assert killed(cli, "train", folder, "--run-dir", path)
     dying(0)
     asis = shutil.copytree(path, tmp_path / "as-it-is")
-    assert "was changed since" not in cli("resume", asis).stderr
+    assert "changed since" not in cli("resume", asis).stderr
     file.write_text("Sort the ticket.\n", encoding="utf-8")
-    for more, told in ((("--quiet",), False), ((), True)):
-        result = cli("resume", shutil.copytree(path, tmp_path / f"told-{told}"), *more)
+    with (folder / "config.toml").open("a", encoding="utf-8") as more:
+        more.write("[guards]\nreruns = 3\n")
+    for number, options in enumerate([(), ("--quiet",), ("--json",)]):
+        result = cli("resume", shutil.copytree(path, tmp_path / f"told-{number}"), *options)
         assert result.exit_code == 0, result.stderr
-        said = (
-            "note: small/prompt.txt was changed since the run was begun. The run goes on with the prompt that it began "
-            "with; `train` begins a new one with the file as it is."
+        assert " ".join(result.stderr.split()).startswith(
+            "note: small/config.toml and small/prompt.txt were changed since the run was begun. The run goes on with "
+            "what it began with; options of `resume` change limits and endpoint, and `train` begins a new one with "
+            "them as they are."
         )
-        assert (said in " ".join(result.stderr.split())) == told
-        seed = read_run(tmp_path / f"told-{told}").seed["system"]
+        seed = read_run(tmp_path / f"told-{number}").seed["system"]
         assert seed == read_run(path).seed["system"] != "Sort the ticket."
 
 

@@ -295,7 +295,8 @@ def _folder_of(
     if begun is not None:  # the config that a run goes on with has the seed prompt in it, and another name
         kept = runs.with_limits(begun, config)
         described.update({"name": runs.name_in(begun), "config": kept["config"]})
-        described.update({key: kept[key] for key in ("ends_line",) if key in kept})  # of before they have it not
+        del described["files"]  # they may have been changed since
+        described.update({key: kept[key] for key in ("ends_line", "files") if key in kept})  # of before they lack them
     described["looks_before"] = before  # at examples of all folds: the other folds lie beside this one
     return RunFolder(path, config=described, resume=(path / "events.jsonl").is_file(), anyway=anyway)
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from textgrad_engine.cli import build, runs
+from textgrad_engine.cli import build
 from textgrad_engine.cli.config import Config
 from textgrad_engine.cli.prompt_source import check_no_source
 from textgrad_engine.data.names import suggest
 from textgrad_engine.data.paths import missing_file
 from textgrad_engine.data.textfile import read_text
-from textgrad_engine.errors import ConfigError, DataError, RunError
+from textgrad_engine.errors import DataError, RunError
 from textgrad_engine.nn import Module
 from textgrad_engine.report.terminal import complain
 from textgrad_engine.slots import slots_of
-from textgrad_engine.store import Run
 from textgrad_engine.user_paths import expanded
 
 
@@ -90,29 +89,6 @@ def texts_in(files: Sequence[str], texts: Mapping[str, str], config: Config, pat
                 "that is not shown there"
             )
     return found
-
-
-def changed_since(run: Run) -> str:
-    """That the file of the seed prompt has another text than a run that goes on, in words; "" where it has not.
-
-    A run goes on with its own seed prompt, so one that is gone is not missed.
-
-    Args:
-        run: by a command.
-    """
-    config = runs.config_of(run, {})
-    name = config.program.system_file
-    if name is None or not run.seed or not config.file(name).is_file():
-        return ""
-    try:
-        if config.system_text() == run.seed["system"]:
-            return ""
-    except ConfigError:  # what cannot be read is another text, too
-        pass
-    return (
-        f"note: {config.file(name)} was changed since the run was begun. The run goes on with the prompt that it began "
-        "with; `train` begins a new one with the file as it is."
-    )
 
 
 def _named_file(given: str, texts: Mapping[str, str]) -> tuple[str, Path]:

@@ -25,12 +25,13 @@ from textgrad_engine.cli.options import (
     TokensLimit,
 )
 from textgrad_engine.cli.output import OK, checking, command, say, write, write_json
-from textgrad_engine.cli.prompt_files import changed_since
 from textgrad_engine.cli.run_shown import run_as_json, run_in_a_line
 from textgrad_engine.cli.running import carry_out, checked, end, refusing_changes, saying_what_is_left
+from textgrad_engine.cli.sources import changed_since
 from textgrad_engine.cli.spending import limits_of, price_of, spent_already
 from textgrad_engine.errors import RunError
 from textgrad_engine.llm.response import Usage
+from textgrad_engine.report.terminal import complain
 from textgrad_engine.store import Folds, Run, RunFolder, is_folds, read_folds, read_run, typed, whole_of
 
 
@@ -89,8 +90,8 @@ def resume(
             run_data.check_splits(found, config, job.splits)
         else:
             check_as_before(folds, *parts_for(config, job.program, tuple(job.splits.values()), folds.folds))
-    if other := changed_since(found):
-        say("\n".join(textwrap.wrap(other, 80)), quiet or as_json)
+    for other in changed_since((found.by_command or {}).get("files", {}), config):
+        complain("\n".join(textwrap.wrap(other, 80)))
     begun = [found] if folds is None else folds.runs.values()
     if limited and (spent := spent_already(limits, sum(map(_on_record, begun), Usage()))):
         say("\n".join(textwrap.wrap(spent, 80)), quiet or as_json)

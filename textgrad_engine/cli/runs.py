@@ -17,6 +17,7 @@ from textgrad_engine.cli.config_errors import problems_of
 from textgrad_engine.cli.output import version
 from textgrad_engine.cli.run_data import SPLITS, kept_of, looks_at
 from textgrad_engine.cli.settings import Budget
+from textgrad_engine.cli.sources import digests_of
 from textgrad_engine.cli.spending import ModelOptions, price_of
 from textgrad_engine.data import Dataset
 from textgrad_engine.errors import RunError
@@ -87,7 +88,7 @@ def claim(config: Config, run_dir: Path | None) -> Path:
 def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], way: Way) -> dict[str, Any]:
     """What ``config.json`` of a run folder says: every setting, null for none, and where the config's own folder is.
 
-    Also whether the file of its prompt ends its last line.
+    Also whether the file of its prompt ends its last line, and digests of the files that it is made of.
 
     Args:
         config: of the run.
@@ -100,6 +101,7 @@ def describe(config: Config, path: Path, splits: Mapping[str, Dataset | None], w
         "version": version(),
         "folder": _from(path, config.folder),
         "ends_line": config.ends_line(),
+        "files": digests_of(config),
         **asdict(way),
         **kept_of(splits),
         "looks_before": looks_at(splits.get("test"), path),

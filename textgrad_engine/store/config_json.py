@@ -56,7 +56,7 @@ def _damaged(body: Mapping[str, Any]) -> str:
     if not isinstance(body["config"], dict):
         return ", as it holds no config"
     held = [(name, body[name], kind_of(annotation)) for name, annotation in _HELD.items() if name in body]
-    for name in ("digests", "rows"):
+    for name in ("digests", "rows", "files"):
         table = body.get(name, {})
         held.append((name, table, _TABLE))
         if isinstance(table, dict):
