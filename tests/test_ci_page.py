@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from textgrad_engine.llm.simulated import TicketsModel
+from textgrad_engine.testing import LoopbackServer
+
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/ci.md").read_text(encoding="utf-8")
 PROMPT = """\
@@ -39,7 +42,7 @@ batch_size = 32
 
 def script(step: str) -> str:
     """What a step of a workflow runs."""
-    found = re.search(rf"- name: {step}\n        run: \|\n((?: {{10}}.*\n)+)", PAGE)
+    found = re.search(rf"- name: {step}\n(?:        if: .*\n)?        run: \|\n((?: {{10}}.*\n)+)", PAGE)
     assert found is not None
     return textwrap.dedent(found[1])
 
@@ -116,6 +119,23 @@ def test_what_compare_says_on_the_way_is_in_the_log_at_once_and_in_the_summary(
     assert "worse than the prompt of" in log
     assert done.stdout == log + (tmp_path / "checkout/told.txt").read_text(encoding="utf-8")
     assert summary.count(log) == 1
+
+
+def test_a_pull_request_does_not_pay_for_the_prompt_that_the_main_branch_has_paid_for(
+    runs: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    """The main branch asks about the examples that pull requests compare on, and keeps the answers."""
+    with LoopbackServer(TicketsModel(seed=0)) as server:
+        price = "prices = { small = { input = 1, output = 1 } }"
+        models = f'forward = "small"\nbase_url = "{server.base_url}"\n{price}\n'
+        for name in ("checkout", "before"):
+            config = tmp_path / name / "triage/config.toml"
+            config.write_text(CONFIG.replace('forward = "simulated/tickets"\n', models), encoding="utf-8")
+        done = runs("Keep the answers of the new prompt")
+        assert (done.returncode, server.requests) == (0, 87), done.stderr
+        (tmp_path / "checkout/triage/prompt.txt").write_text(PROMPT + "Be quick.\n", encoding="utf-8")
+        done = runs("Compare the prompts")
+        assert (done.returncode, server.requests) == (0, 2 * 87), done.stderr
 
 
 @pytest.mark.skipif(shutil.which("patch") is None, reason="the step patches a file")

@@ -1,6 +1,9 @@
 import asyncio
+import contextlib
 import http.client
 import json
+import socket
+import threading
 
 import pytest
 
@@ -260,6 +263,31 @@ def test_it_lists_its_model_and_keeps_connections():
             assert json.loads(connection.getresponse().read())["data"][0]["id"] == "mine"
         connection.close()
         assert server.requests == 0
+
+
+def test_a_client_that_connects_while_it_is_left_is_turned_away_and_it_ends(monkeypatch):
+    """From Python 3.12 on it waited for that client, which may keep its connection for as long as it lives."""
+    busy, goes_on = threading.Event(), threading.Event()
+    with LoopbackServer(ScriptedModel([])) as server:
+        address = server.base_url.removeprefix("http://").removesuffix("/v1")
+        host, port = address.split(":")
+        known = http.client.HTTPConnection(address, timeout=60)
+        known.request("GET", "/v1/models")
+        known.getresponse().read()
+        schedule = server._loop.call_soon_threadsafe
+        schedule(lambda: (busy.set(), goes_on.wait()))
+        busy.wait()
+        late = socket.create_connection((host, int(port)), timeout=60)  # which the loop does not see yet
+
+        def scheduled(*args, **kwargs):
+            made = schedule(*args, **kwargs)
+            goes_on.set()
+            return made
+
+        monkeypatch.setattr(server._loop, "call_soon_threadsafe", scheduled)  # the end comes first, then the client
+    with late, contextlib.suppress(ConnectionResetError):
+        assert late.recv(1) == b""
+    known.close()
 
 
 def test_outside_its_block_there_is_no_address():

@@ -132,6 +132,11 @@ class LoopbackServer:
         self._port = 0
 
     @property
+    def closed(self) -> bool:
+        """Whether it takes no connections."""
+        return not self._port
+
+    @property
     def base_url(self) -> str:
         """The address to give as `base_url`.
 
@@ -169,11 +174,13 @@ class LoopbackServer:
 
     async def _close(self) -> None:
         self._port = 0
-        self._server.close()
-        tasks = [connection.task for connection in self.connections if connection.task is not None]
         for connection in list(self.connections):
             connection.abort()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        # Answers under way, and clients that are being let in, whose connections break off as soon as they are made: a
+        # server that is closed before would fail over them, or wait for them to go.
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.gather(*others, return_exceptions=True)
+        self._server.close()
         await self._server.wait_closed()
         await asyncio.sleep(0)  # transports that were just closed tell the loop so in its next turn
 

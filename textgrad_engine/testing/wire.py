@@ -18,6 +18,11 @@ class Server(Protocol):
 
     connections: set[Connection]
 
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no connections any more."""
+        ...
+
     async def respond(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Response:
         """The response to one request."""
         ...
@@ -57,6 +62,8 @@ class Connection(asyncio.Protocol):
         """A client has connected."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's do not say that they are
         self.server.connections.add(self)
+        if self.server.closed:  # it has told all connections that there were
+            self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone: nobody waits for the answer."""
