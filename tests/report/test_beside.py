@@ -147,6 +147,19 @@ def test_the_same_prompt_is_no_difference_to_choose_by(run_of: Any, result: Trai
     assert "Both have the same best prompt." in said  # and one of them has no scores
 
 
+def test_examples_that_got_worse_are_named_and_of_validation_ones_how_to_look_at_them(
+    run_of: Any, result: TrainResult, changed: Any
+) -> None:
+    """Test examples are named alone: who looks into them and then chooses has chosen by them."""
+    assert result.best_val is not None
+    less = replace(result.best_val, scores=(*result.best_val.scores[:-1], 0.0))
+    worst = result.best_val.ids[-1]
+    for fields, looks in (({"best_test": less}, False), ({"best_test": None, "best_val": less}, True)):
+        said = " ".join(shown(run_of(result, "a"), run_of(changed(**fields), "b")).split())
+        assert f"got worse (1): {worst} got better (0) Worse and better go by the scores of one run each" in said
+        assert ("`calls RUN --example ID` lists what a run asked about one of them." in said) == looks
+
+
 def test_without_a_test_score_validation_speaks_and_is_doubted(run_of: Any, changed: Any) -> None:
     """It chose both."""
     said = " ".join(shown(run_of(changed(best_test=None), "a"), run_of(changed(best={"system": "B"}), "b")).split())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.llm.money import money
 from textgrad_engine.report.beside import Beside, Side, Texts
-from textgrad_engine.report.changed import Changed, changed_in_lines, how_changed
+from textgrad_engine.report.changed import changed_in_lines, how_changed
 from textgrad_engine.report.metric_parts import Parts, parts_table, parts_within
 from textgrad_engine.report.pairing import Pairing
 from textgrad_engine.report.printing import fitted, hanging, indented, open_table, padded, printed, styled, unwrapped
@@ -113,18 +113,19 @@ def _pairing(pairing: Pairing, last: Pairing, width: int) -> Iterator[Renderable
         yield hanging("  ", "  ", f"B against A: {said(compared)} {on}, {plural(compared.n, 'example')}.", style)
         if remark := compared.remark or compared.caveat:
             yield indented(f"{capital(remark)}.", 2, "dim")
-        yield from _changed(pairing.changed, width)
+        yield from _changed(pairing, width)
     yield from (indented(remark, 2) for remark in pairing.remarks)
     if pairing is last:
         yield ""
 
 
-def _changed(found: Changed | None, width: int) -> Iterator[RenderableType]:
-    """Which examples got worse with B, and which better."""
-    if found is not None and found.some:
+def _changed(pairing: Pairing, width: int) -> Iterator[RenderableType]:
+    """Which examples got worse with B, and which better; of test examples not how to look at one, as in `compare`."""
+    if (found := pairing.changed) is not None and found.some:
         yield from (indented(line, 2) for line in changed_in_lines(found, "", width - 2))
+        shown = " `calls RUN --example ID` lists what a run asked about one of them." if pairing.on == "val" else ""
         if how := how_changed([found], tells=""):
-            yield indented(how, 2, "dim")
+            yield indented(f"{how}{shown}", 2, "dim")
 
 
 def _settings(found: Beside) -> Iterator[RenderableType]:
