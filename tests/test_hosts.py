@@ -165,7 +165,7 @@ def test_the_loopback_server_takes_transports_of_any_loop() -> None:
     """Where uvloop is installed for all, the server of the tests runs on it, too."""
 
     transport: Any = Handed()
-    server: Any = SimpleNamespace(connections=set())
+    server: Any = SimpleNamespace(connections=set(), closed=False)
     connection = Connection(server)
     connection.connection_made(transport)
     connection.data_received(b"nonsense\r\n\r\n")

@@ -1,5 +1,6 @@
 import os
 import re
+import shutil
 import string
 import tempfile
 from pathlib import Path
@@ -149,10 +150,32 @@ def test_an_unknown_prompt_or_folder_is_an_error(tmp_path):
         pass
     (tmp_path / "mertic.md").write_text("")
     with (
-        pytest.raises(TemplateError, match=r"the library has no prompt 'mertic'; it has .*metric"),
+        pytest.raises(TemplateError, match=r"no prompt 'mertic'; did you mean 'metric'\? It has .*metric"),
         templates.use_prompts(tmp_path),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ((), r"there is no prompt in it; copy a file of the library's prompts"),
+        (("notes.txt",), r"there is no prompt in it; copy"),
+        (("metric.txt", "notes.txt"), r"there is no prompt in it; metric\.txt is to be called metric\.md"),
+        (("feedback.md", "metric.md.txt"), r"metric\.md\.txt is to be called metric\.md"),
+        (("feedback.md", "notes.txt", ".gitignore", "feedback.md~", ".metric.md.swp"), ""),
+    ],
+)
+def test_a_folder_that_overrides_nothing_is_an_error(tmp_path, files, told):
+    """And so is a file that was to; any other may lie there, too."""
+    shipped = Path(__file__).parent.parent / "prompts/feedback.md"
+    for name in files:
+        shutil.copy(shipped, tmp_path / name)
+    if not told:
+        templates.check_prompts(tmp_path)
+        return
+    with pytest.raises(TemplateError, match=told):
+        templates.check_prompts(tmp_path)
 
 
 def test_the_users_prompts_hold_inside_the_block_only(tmp_path):

@@ -24,6 +24,7 @@ from textgrad_engine.fences import fence, fenced, nonce_for, quoted, quoted_text
 from textgrad_engine.file_errors import reason_of
 from textgrad_engine.scoped import setting
 from textgrad_engine.untrusted_files import content_of
+from textgrad_engine.wording import nearest
 
 _PACKAGED = Path(__file__).parent / "prompts"
 _CHECKOUT = Path(__file__).parent.parent / "prompts"
@@ -293,7 +294,16 @@ def _own_files(folder: Path) -> list[Path]:
     files = sorted(folder.glob("*.md"))
     for file in files:
         if file.stem not in known:
-            raise TemplateError(f"{file}: the library has no prompt {file.stem!r}; it has {', '.join(known)}")
+            meant, there = nearest(file.stem, known), ", ".join(known)
+            it_has = f"{meant} It has {there}" if meant else f"; it has {there}"
+            raise TemplateError(f"{file}: the library has no prompt {file.stem!r}{it_has}")
+    none = "" if files else "there is no prompt in it; "
+    for file in sorted(folder.iterdir()):
+        name = file.name.partition(".")[0]
+        if name in known and folder / f"{name}.md" not in files:
+            raise TemplateError(f"{folder}: {none}{file.name} is to be called {name}.md")
+    if none:
+        raise TemplateError(f"{folder}: {none}copy a file of the library's prompts ({home}) into it, and change it")
     return files
 
 

@@ -109,6 +109,12 @@ def test_a_used_run_folder_is_refused(cli: Any, small: Any, tmp_path: Path) -> N
 def test_wrong_usage_is_exit_code_2(cli: Any) -> None:
     """Typer's own errors have the same code."""
     assert cli("train").exit_code == 2
+    commas = [("2,5", "; write 2.5"), (",50", "; write 0.50"), ("2,500", "; write 2500 or 2.500")]
+    for given, told in (*commas, ("two", ""), ("nan", ""), ("-1", "")):
+        result = cli("train", TICKETS, f"--budget={given}")
+        assert result.exit_code == 2
+        said = " ".join(result.stderr.replace("│", " ").split())
+        assert f"'{given}' is no number of dollars from 0 up{told} " in said
     for option in ("--budget", "--budget-calls", "--budget-tokens"):
         for value in ("-1", "nan"):
             assert cli("train", TICKETS, option, value).exit_code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Annotated
@@ -162,9 +163,37 @@ ModelPrices = Annotated[
         "replaces them.",
     ),
 ]
+_APART = re.compile(r"\d{1,3}(,\d{3})+")
+
+
+def dollars(text: str) -> float:
+    """An amount of money, also as messages print it: with its sign, and with cents its thousands apart.
+
+    Raises:
+        typer.BadParameter: it is none, or less than 0; or it has a comma that may be that of thousands or of cents.
+
+    Example:
+        >>> dollars("2.5"), dollars("$1,200.50")
+        (2.5, 1200.5)
+    """
+    plain = text.strip().removeprefix("$").strip()
+    whole, point, cents = plain.partition(".")
+    try:
+        value = float(f"{whole.replace(',', '')}.{cents}" if point and _APART.fullmatch(whole) else plain)
+    except ValueError:
+        value = math.nan
+    if value >= 0:
+        return value
+    write = ""
+    if meant := re.fullmatch(r"(\d*),(\d+)", plain):
+        thousands = f"{plain.replace(',', '')} or " if _APART.fullmatch(plain) else ""
+        write = f"; write {thousands}{meant[1] or 0}.{meant[2]}"
+    raise typer.BadParameter(f"{text!r} is no number of dollars from 0 up{write}")
+
+
 BudgetLimit = Annotated[
     float | None,
-    typer.Option("--budget", metavar="USD", min=0.0, help="Spend at most this, in US dollars."),
+    typer.Option("--budget", metavar="USD", parser=dollars, help="Spend at most this, in US dollars."),
 ]
 
 
@@ -186,8 +215,6 @@ def at_least_one(text: str) -> int:
         raise typer.BadParameter(f"{text!r} is no whole number from 1 up")
     return value
 
-
-_APART = re.compile(r"\d{1,3}(,\d{3})+")
 
 CallsLimit = Annotated[
     int | None,
