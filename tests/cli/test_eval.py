@@ -864,6 +864,24 @@ def test_whether_it_is_worse_is_asked_only_where_that_can_be_told(cli: Any, run:
     assert "the run has measured nothing on a test split" in " ".join(result.stderr.split())
 
 
+def test_a_metric_that_was_changed_since_the_run_is_told(
+    cli: Any, small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its scores stand beside those of then, under one name."""
+    folder = small(('name = "exact_match"', 'function = "score:same"\npurpose = "the queue"'))
+    code = "def same(prediction, target):\n    return float(prediction.strip() == target)\n"
+    (folder / "score.py").write_text(code, encoding="utf-8")
+    path = tmp_path / "run"
+    assert cli("train", folder, "--run-dir", path, "--quiet").exit_code == 0
+    assert "note:" not in cli("eval", path).stderr
+    (folder / "score.py").write_text(code.replace("float", "0.5 * float"), encoding="utf-8")
+    for name in [name for name in sys.modules if name.startswith("_config_") and name.endswith("_score")]:
+        monkeypatch.delitem(sys.modules, name)  # as in a process of its own
+    result = cli("eval", path, "--json")
+    assert "score.py was changed since the run was begun, and is used as it is now" in " ".join(result.stderr.split())
+    assert json.loads(result.stdout)["earlier"][0]["comparison"]["difference"] < 0
+
+
 def test_of_what_was_ended_early_nothing_is_compared(cli: Any, run: Path) -> None:
     """Neither now nor later: it is of the first examples alone."""
     ended = cli("eval", run, "--budget-calls", 20)

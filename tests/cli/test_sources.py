@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from textgrad_engine.cli.config_file import load_config
-from textgrad_engine.cli.sources import changed_since, digests_of
+from textgrad_engine.cli.sources import changed_since, digests_of, other_code
 
 CONFIG = """\
 [program]
@@ -84,6 +84,19 @@ def test_both_are_told_of(folder: Path) -> None:
     texts, code = changed_since(held, config)
     assert "answer.json and " in texts
     assert "metric.py were changed" in code or "own.py were changed" in code
+
+
+def test_scores_of_changed_code_may_mean_something_else(folder: Path) -> None:
+    """Texts and settings are those of the run, so of these nothing is said."""
+    config = load_config(folder)
+    held = digests_of(config)
+    (folder / "prompt.txt").write_text("other", encoding="utf-8")
+    assert other_code(held, config) == ""
+    (folder / "metric.py").write_text("other", encoding="utf-8")
+    assert other_code(held, config) == (
+        f"note: {folder / 'metric.py'} was changed since the run was begun, and is used as it is now, so the scores of "
+        "then may mean something else."
+    )
 
 
 def test_what_is_as_it_was_is_not_told_of(folder: Path) -> None:

@@ -98,6 +98,22 @@ def test_scores_that_mean_other_things_are_not_compared(pair: Any, other: Any, n
     assert found.why == f"their scores mean different things, as {named} not the same"
 
 
+def test_other_code_behind_a_name_is_told(run_of: Any, result: TrainResult) -> None:
+    """A metric that was rewritten gives other scores, and its name in the config is the same."""
+    before = config(files={"config.toml": "1", "metric.py": "1", "gone.py": "1"})
+    first, second = (
+        run_of(result, name, config=its)
+        for name, its in (("a", before), ("b", config(files={"config.toml": "2", "metric.py": "2"})))
+    )
+    found = pairing_of(first, second, "test")
+    assert found.comparison is not None
+    assert found.remarks == ("metric.py is other code in A than in B, so their scores may mean different things.",)
+    assert not same_conditions(first, second)
+    for kept in (before, config()):  # the same code, and a folder of before, of which nobody knows
+        assert pairing_of(first, run_of(result, "c", config=kept), "test").remarks == ()
+        assert same_conditions(first, run_of(result, "c", config=kept))
+
+
 def test_judges_are_the_same_where_their_models_are(pair: Any) -> None:
     """A role that is not named falls back to the forward model."""
     judge = {"name": "judge", "instructions": "Is it kind?"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -29,6 +30,7 @@ from textgrad_engine.cli.options import (
     TokensLimit,
 )
 from textgrad_engine.cli.output import BUDGET_SPENT, INTERRUPTED, TOO_LOW, checking, command, write, write_json
+from textgrad_engine.cli.sources import other_code
 from textgrad_engine.cli.spending import ModelOptions
 from textgrad_engine.cli.subject import Subject, prompt_of_config, prompt_of_run, with_files
 from textgrad_engine.errors import BudgetExceeded, RunError
@@ -159,6 +161,8 @@ def evaluate(
         if subject.run is not None and subject.may_change and not quiet:
             complain(f"note: {subject.path}: {headline(subject.run)}; this is the best prompt so far")
         answers = build.make_cache(cache, "without --cache")
+        if subject.run is not None and (note := other_code(subject.kept.get("files", {}), subject.config)):
+            complain("\n".join(textwrap.wrap(note, 80)))
     done = carried_out(task, cache=answers, quiet=quiet or as_json)
     with contextlib.ExitStack() as stack:  # what cannot be written is printed all the same
         if task.keeps:

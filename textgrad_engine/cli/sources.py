@@ -37,9 +37,7 @@ def changed_since(held: Mapping[str, str], config: Config) -> list[str]:
         held: what they held, by `digests_of`.
         config: of the run.
     """
-    files = {config.file(name): was for name, was in held.items()}
-    other = [file for file, was in files.items() if _digest(file) not in (None, was)]
-    said = []
+    other, said = _other(held, config), []
     if texts := [str(file) for file in other if file.suffix != _CODE]:
         them = "them" if len(texts) > 1 else "it"
         said.append(
@@ -47,12 +45,37 @@ def changed_since(held: Mapping[str, str], config: Config) -> list[str]:
             f"of `resume` change limits and endpoint, and `train` begins a new one with {them} as "
             f"{'they are' if len(texts) > 1 else 'it is'}."
         )
-    if code := [str(file) for file in other if file.suffix == _CODE]:
+    if code := _code_among(other):
         said.append(
             f"note: {_were(code)} changed since the run was begun. The run goes on with the code as it is now, so "
             "answers on record may no longer fit."
         )
     return said
+
+
+def other_code(held: Mapping[str, str], config: Config) -> str:
+    """What is to be said of code that was changed since a run, whose scores new ones stand beside; mostly "".
+
+    Args:
+        held: what the files of the run held, by `digests_of`.
+        config: of the run.
+    """
+    if not (code := _code_among(_other(held, config))):
+        return ""
+    return (
+        f"note: {_were(code)} changed since the run was begun, and is used as it is now, so the scores of then may "
+        "mean something else."
+    )
+
+
+def _other(held: Mapping[str, str], config: Config) -> list[Path]:
+    """The files that hold something else now; of what is gone nobody knows."""
+    files = {config.file(name): was for name, was in held.items()}
+    return [file for file, was in files.items() if _digest(file) not in (None, was)]
+
+
+def _code_among(files: Iterable[Path]) -> list[str]:
+    return [str(file) for file in files if file.suffix == _CODE]
 
 
 def _named(config: Config) -> Iterator[str]:

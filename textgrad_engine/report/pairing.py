@@ -113,7 +113,9 @@ def same_conditions(first: Run, second: Run) -> bool:
             and (None in digests or digests[0] != digests[1] or one.ids != other.ids)
         ):
             return False
-    return not _other_scores(first, second) and not _differing(first, second, _ANSWERED_BY)
+    return not (
+        _other_scores(first, second) or _differing(first, second, _ANSWERED_BY) or _code_that_differs(first, second)
+    )
 
 
 def setting(run: Run, *keys: str) -> Any:
@@ -318,6 +320,15 @@ def _other_answers(first: Run, second: Run) -> Iterator[str]:
             f"The difference is not that of the prompts alone: {_and(differing)} {_is(differing)} not the same in A "
             "and B."
         )
+
+    if code := _code_that_differs(first, second):
+        yield f"{_and(code)} {_is(code)} other code in A than in B, so their scores may mean different things."
+
+
+def _code_that_differs(first: Run, second: Run) -> list[str]:
+    """The files of code that both runs were made of, as far as they held something else; of folders of before none."""
+    one, other = (setting(run, "files") or {} for run in (first, second))
+    return [name for name in one if name.endswith(".py") and one[name] != other.get(name, one[name])]
 
 
 def _and(names: list[str]) -> str:
