@@ -294,9 +294,8 @@ def _own_files(folder: Path) -> list[Path]:
     files = sorted(folder.glob("*.md"))
     for file in files:
         if file.stem not in known:
-            meant, there = nearest(file.stem, known), ", ".join(known)
-            it_has = f"{meant} It has {there}" if meant else f"; it has {there}"
-            raise TemplateError(f"{file}: the library has no prompt {file.stem!r}{it_has}")
+            it = f"{meant} It" if (meant := nearest(file.stem, known)) else "; it"
+            raise TemplateError(f"{file}: the library has no prompt {file.stem!r}{it} has {', '.join(known)}")
     none = "" if files else "there is no prompt in it; "
     for file in sorted(folder.iterdir()):
         name = file.name.partition(".")[0]
