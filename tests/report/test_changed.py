@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from textgrad_engine.report.changed import changed, changed_as_json, changed_in_lines
+from textgrad_engine.report.changed import changed, changed_as_json, changed_in_lines, how_changed
 from textgrad_engine.train.evaluation import Evaluation
 
 
@@ -82,6 +82,17 @@ def test_repeats_beside_a_single_run_count_pair_by_pair() -> None:
     assert ([each.id for each in found.worse], found.within, found.runs) == (["t0"], 1, 1)
 
 
+def test_how_often_each_prompt_was_run_is_said_of_either() -> None:
+    """Whoever asked for repeats is not told to ask for them."""
+    once, thrice = scored(1.0, 1.0), repeated((0, 0, 0), (0, 1, 0))
+    assert "one run each" in how_changed([changed(once, scored(0.0, 1.0))])
+    told = how_changed([changed(once, thrice)])
+    assert told.startswith("Each example was run once with one prompt and 3 times with the other, and counts as worse")
+    assert told.endswith(" 1 more differs by less, as runs of one prompt do.")
+    other = changed(thrice, repeated((1, 1, 1), (0, 1, 0)))
+    assert "run 3 times with each prompt" in how_changed([changed(thrice, thrice), other])
+
+
 def test_a_flaky_example_is_rarely_called_changed() -> None:
     """Of one that is right half of the time, by what all outcomes of five runs with each prompt say."""
     called = 0
@@ -121,6 +132,13 @@ def test_changes_of_marks_in_between_say_by_how_much() -> None:
     assert better == "  2  got better (1): t2"
 
 
+def test_long_ids_are_told_apart_by_both_ends() -> None:
+    """Paths and the like begin alike, and a line of equal words names nothing."""
+    names = tuple(f"corpus/tickets/shard-0001/document-{number:06}" for number in range(2))
+    line = lines(scored(1.0, 1.0, ids=names), scored(0.0, 0.0, ids=names))[0]
+    assert line == "  2  got worse (2): corpus/ticke…ment-000000, corpus/ticke…ment-000001"
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -157,5 +175,6 @@ def test_machines_get_all_of_it() -> None:
         "lost_before": [{"id": "t2", "before": None, "after": 1.0}],
         "within": 1,
         "runs": 2,
+        "runs_most": 2,
     }
     assert changed_as_json(None) is None

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from textgrad_engine.report.printing import columns_of, styled
+from textgrad_engine.report.printing import columns_of, shortened
 from textgrad_engine.report.words import score
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.scores import ALIKE
@@ -41,6 +41,7 @@ class Changed:
         lost_before: those that have one only now.
         within: with repeats, how many others differ by less than what runs of one prompt may differ by.
         runs: how often each example was run, before or after, whichever is less.
+        runs_most: likewise, whichever is more.
     """
 
     worse: tuple[Change, ...]
@@ -49,6 +50,7 @@ class Changed:
     lost_before: tuple[Change, ...]
     within: int
     runs: int
+    runs_most: int
 
     @property
     def some(self) -> bool:
@@ -98,6 +100,7 @@ def changed(before: Evaluation, after: Evaluation) -> Changed:
         **{kind: tuple(each) for kind, each in found.items()},
         within=within,
         runs=min(before.repeats, after.repeats),
+        runs_most=max(before.repeats, after.repeats),
     )
 
 
@@ -118,7 +121,7 @@ def changed_in_lines(found: Changed, mark: str, columns: int) -> Iterator[str]:
         columns: of the terminal.
 
     Example:
-        >>> found = Changed((), tuple([Change(f"t{n}", 0.0, 1.0) for n in range(9)]), (), (), 0, 1)
+        >>> found = Changed((), tuple([Change(f"t{n}", 0.0, 1.0) for n in range(9)]), (), (), 0, 1, 1)
         >>> print("\n".join(changed_in_lines(found, "2  ", 42)))
         2  got worse (0)
         2  got better (9): t0, t1, t2, and 6 more
@@ -140,17 +143,18 @@ def how_changed(found: Sequence[Changed], tells: str = "; --repeats tells") -> s
     """
     if not any(each.any for each in found):
         return ""
-    runs = min(each.runs for each in found)
-    if runs == 1:
+    runs, most = min(each.runs for each in found), max(each.runs_most for each in found)
+    if most == 1:
         return (
             "Worse and better go by the scores of one run each: an answer in other words with the same score does not "
             f"count, and some scores change by chance, as they would with one prompt run twice{tells}."
         )
     within = sum(each.within for each in found)
     others = f" {within:,} more differ{'s' * (within == 1)} by less, as runs of one prompt do." if within else ""
+    less = "once" if runs == 1 else f"{runs} times"
+    often = f"{less} with each prompt" if runs == most else f"{less} with one prompt and {most} times with the other"
     return (
-        f"Each example was run {runs} times with each prompt, and counts as worse or better where four of five pairs "
-        f"of these runs say so.{others}"
+        f"Each example was run {often}, and counts as worse or better where four of five pairs of runs say so.{others}"
     )
 
 
@@ -191,11 +195,7 @@ def _line(head: str, found: Sequence[Change], columns: int) -> str:
 
 def _name(each: Change, widest: int, *, sizes: bool) -> str:
     """An id as a word, and where marks are not right or wrong alone, by how much the score changed."""
-    name = styled(each.id).plain
-    if columns_of(name) > widest:
-        from rich.cells import set_cell_size  # heavy, and wanted only where something is long
-
-        name = f"{set_cell_size(name[:widest], widest - 1).rstrip()}…"
+    name = shortened(each.id, widest)
     if not sizes or each.before is None or each.after is None:
         return name
     return f"{name} {score(each.after - each.before, signed=True)}"

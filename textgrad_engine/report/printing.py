@@ -114,6 +114,36 @@ def columns_of(text: str) -> int:
     return cell_len(text)
 
 
+def shortened(text: str, widest: int) -> str:
+    """Text as one line of so many columns at most, without its middle where it is longer: names begin and end apart.
+
+    Example:
+        >>> shortened("corpus/shard-0001/document-17", 16), shortened("t17", 16)
+        ('corpus/s…ment-17', 't17')
+    """
+    text = styled(text).plain
+    if columns_of(text) <= widest:
+        return text
+    from rich.cells import set_cell_size  # heavy, and wanted only where something is long
+
+    end = (widest - 1) // 2
+    tail = set_cell_size(text[-end:][::-1], end)[::-1] if end else ""
+    return f"{set_cell_size(text[:widest], widest - 1 - end).rstrip()}…{tail.lstrip()}"
+
+
+def is_shown_as(text: str, shown: str) -> bool:
+    r"""Whether a text looks so, cut by `shortened` or not.
+
+    Example:
+        >>> is_shown_as("corpus/shard-0001/document-17", "corpus/s…ment-17"), is_shown_as("a\nb", "a b")
+        (True, True)
+    """
+    text = styled(text).plain
+    head, cut, tail = shown.partition("…")
+    whole = len(text) <= len(head) + len(tail)
+    return text == shown or bool(cut and not whole and text.startswith(head) and text.endswith(tail))
+
+
 def _broken(word: str, room: int) -> list[str]:
     """A word that is longer than a line in lines, which are full."""
     lines, taken = [""], 0
