@@ -29,6 +29,8 @@ from textgrad_engine.report import scoring
 from textgrad_engine.testing import LoopbackServer
 from textgrad_engine.train import Evaluation, compare, interrupt
 
+from .conftest import TICKETS
+
 GIFTS = "Sort the ticket into a queue.\nIf a ticket is about gift cards, choose account.\nAnswer with its name alone.\n"
 OWN_MODEL = '''
 from textgrad_engine.llm import Completion
@@ -73,6 +75,25 @@ class Flaky:
         return Completion(text="account" if self.asked % 3 != 1 else "billing")
 
 flaky = Flaky()
+'''
+BROKEN = """
+class Broken(Always):
+    async def complete(self, request):
+        raise ValueError("own")
+
+broken = Broken("broken")
+"""
+UNSTEADY = '''
+class Unsteady:
+    """Answers every other time."""
+
+    name, free, asked = "own/unsteady", True, 0
+
+    async def complete(self, request):
+        self.asked += 1
+        return Completion(text="billing", finish_reason="stop" if self.asked % 2 else "length")
+
+unsteady = Unsteady()
 '''
 NAMES = tuple(map(str, range(40)))
 OWN_PROGRAM = """
@@ -1106,6 +1127,69 @@ def test_an_example_without_an_id_goes_by_its_place(cli: Any, task: Path) -> Non
     assert (found[0]["samples"], found[0]["said"]) == ([float(right)] * 2, ["account"] * 2)
     assert found[1]["score"] is None
     assert "length" in found[1]["why"]
+
+
+def test_an_example_is_named_as_the_report_shows_it(cli: Any, task: Path) -> None:
+    """A long id is cut there, and copied from there; where that fits several, the whole one is asked for."""
+    rows = [json.loads(line) for line in (task / "val.jsonl").read_text(encoding="utf-8").splitlines()]
+    for number, row in enumerate(rows):
+        row["id"] = f"corpus/tickets/shard-0001/{number}/document"
+    rows[0]["id"], rows[1]["id"] = f"0f{'8' * 60}e1", "two\nlines"
+    (task / "val.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    args = (task, "--model", "own:billing", "--model", "own:account")
+    for word, name in (("0f8888888888…8888888888e1", rows[0]["id"]), ("two lines", rows[1]["id"])):
+        assert document(cli, *args, "--example", word)["example"]["id"] == name
+    result = cli("compare", *args, "--example", "corpus/ticket…document")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "38 examples of val.jsonl are shown so; give the whole id of one, which --json has" in result.stderr
+
+
+def test_of_one_example_no_number_and_no_name_of_a_field_is_cut(cli: Any, task: Path) -> None:
+    """Two fields whose names begin alike are two; a repeat without an answer says nothing, and no null."""
+    (task / "own.py").write_text(OWN_MODEL + UNSTEADY, encoding="utf-8")
+    (task / "marks.py").write_text(
+        "def much(prediction, target):\n    return 1234.5 + len(prediction)\n", encoding="utf-8"
+    )
+    text = (task / "config.toml").read_text(encoding="utf-8")
+    text = text.replace('name = "exact_match"', 'function = "marks:much"\npurpose = "the length"')
+    (task / "config.toml").write_text(text, encoding="utf-8")
+    rows = [json.loads(line) for line in (task / "val.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows[0] |= {"id": "one", "customer_message_date": "2026-01-01", "customer_message_form": "a\nb"}
+    (task / "val.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    args = (task, "--model", "own:account", "--model", "own:unsteady", "--repeats", "2", "--example", "one")
+    shown = cli("compare", *args).stdout
+    assert "    customer_message_date 2026-01-01\n    customer_message_form a\n                          b\n" in shown
+    assert "    said 1241.500 account\n    said 1241.500 account\n" in shown
+    assert "    said 1241.500 billing\n    no answer\n" in shown
+
+
+def test_what_no_cache_keeps_of_an_example_is_not_said_to_be_there(cli: Any, task: Path) -> None:
+    """Nothing tells a model of one's own without `cache_key` from others."""
+    args = (task, "--model", "own:account", "--prompt", "gifts.txt", "--budget-calls", "1")
+    name = json.loads((task / "val.jsonl").read_text(encoding="utf-8").splitlines()[0])["id"]
+    result = cli("compare", *args, "--example", name)
+    assert (result.exit_code, "in the cache" in result.stderr) == (3, False)
+
+
+def test_the_document_of_one_example_says_what_ended_the_command(cli: Any, task: Path) -> None:
+    """As all do, beside what the other prompts made of it."""
+    (task / "own.py").write_text(OWN_MODEL + BROKEN, encoding="utf-8")
+    name = json.loads((task / "val.jsonl").read_text(encoding="utf-8").splitlines()[0])["id"]
+    result = cli("compare", task, "--model", "own:account", "--model", "own:broken", "--example", name, "--json")
+    found = json.loads(result.stdout)
+    assert (result.exit_code, found["exit_code"]) == (1, 1)
+    assert "ValueError: own" in found["error"]
+    assert [arm["said"] for arm in found["arms"]] == ["account", None]
+
+
+def test_an_image_is_named_as_the_table_names_it(cli: Any, task: Path) -> None:
+    """There is no other file of it, where no run folder keeps one."""
+    folder = task.parent / "lamps"
+    shutil.copytree(TICKETS.parent / "lamps", folder)
+    row = json.loads((folder / "val.jsonl").read_text(encoding="utf-8").splitlines()[2])
+    args = (folder, "--prompt", "gifts.txt", "--example", row["id"])
+    assert f"    panel      {row['panel']}\n" in cli("compare", *args).stdout
+    assert document(cli, *args)["example"]["row"] == row
 
 
 @pytest.mark.parametrize(

@@ -170,9 +170,10 @@ def compare(
     every = list(results(arms, limits_of(*limits), cache=answers, quiet=quiet or as_json, beside=example is None))
     failed = [each for each in every if isinstance(each, Failure)]
     found = beside_the_first([each for each in every if isinstance(each, Result)])
+    kept = cache and all(is_cached(each.arm.task) for each in found)
     if example is not None:
         failed = _of_one(arms, every, whole, quiet=quiet, as_json=as_json)
-        _end(arms, found, failed, kept=cache)
+        _end(arms, found, failed, kept=kept)
         return
     answered = any(each.evaluation is not None for each in found)
     if as_json:
@@ -182,7 +183,7 @@ def compare(
     told = worse_than_the_first(arms, found) if not_worse and ended_early(found) is None else []
     for worse in told:
         complain(worse)
-    _end(arms, found, failed, kept=cache and all(is_cached(each.arm.task) for each in found))
+    _end(arms, found, failed, kept=kept)
     if told:
         raise typer.Exit(TOO_LOW)
 
@@ -196,11 +197,12 @@ def _of_one(arms: list[Arm], every: list[Result | Failure], whole: Arm, *, quiet
     failed = [each for each in every if isinstance(each, Failure)]
     if len(failed) == len(arms):
         return failed
+    ending = [each for each in failed if not isinstance(each.error, ModelError)]
     if as_json:
-        write_json(one_example.as_document(arms, every, whole))
+        (besides_an_error if ending else write_json)(one_example.as_document(arms, every, whole))
     else:
         write(one_example.in_one_line(arms, every) if quiet else one_example.in_words(arms, every, whole))
-    return [each for each in failed if not isinstance(each.error, ModelError)]
+    return ending
 
 
 def _end(arms: list[Arm], found: list[Result], failed: list[Failure], *, kept: bool) -> None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.cli import run_data
 from textgrad_engine.cli.comparing import Arm, Failure, Result, name_of
+from textgrad_engine.cli.evaluating import Task
 from textgrad_engine.cli.evaluation_words import examples_of
 from textgrad_engine.cli.output import colors, said_of, width
 from textgrad_engine.data import Dataset
+from textgrad_engine.data.load import load
 from textgrad_engine.data.names import suggest
-from textgrad_engine.errors import RunError
+from textgrad_engine.errors import DataError, RunError
 from textgrad_engine.llm.attachments import in_names
 from textgrad_engine.report.looked_at import LookedAt, answer_in_full, expected_of, in_full, looked_at
-from textgrad_engine.report.printing import printed, styled
-from textgrad_engine.report.words import score
+from textgrad_engine.report.printing import is_shown_as, printed, styled
+from textgrad_engine.report.words import count, score
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -32,21 +35,38 @@ def only_this(arms: Sequence[Arm], name: str) -> list[Arm]:
 
     Args:
         arms: what was checked.
-        name: the example's id.
+        name: the example's id, or what reports show of it.
 
     Raises:
-        RunError: there is none of this id, or it is a test example.
+        RunError: it is the id of none, or of a test example, or several are shown so.
     """
     first = arms[0].task
-    if name not in first.dataset.ids:
-        near = suggest(name, [each for each in first.dataset.ids if len(each) <= _LONGEST])
-        raise RunError(f"--example {name!r}: {first.about['data']} has no example with this id{near}")
+    name = _id_of(name, first)
     if is_tested(first.about, first.subject.kept, Dataset([first.dataset[first.dataset.ids.index(name)]])):
         raise RunError(
             f"--example {name!r}: it is a test example, and whoever changes a prompt by these flatters the next test "
             "on them, so none is shown; name validation examples with --data FILE"
         )
     return [_only(arm, name) for arm in arms]
+
+
+def _id_of(name: str, task: Task) -> str:
+    """The id of the example that is meant, which reports show cut where it is long.
+
+    Raises:
+        RunError: there is none of this id, or several are shown so.
+    """
+    ids, data = task.dataset.ids, task.about["data"]
+    meant = [name] if name in ids else [each for each in ids if is_shown_as(each, name)]
+    if not meant:
+        near = suggest(name, [each for each in ids if len(each) <= _LONGEST])
+        raise RunError(f"--example {name!r}: {data} has no example with this id{near}")
+    if len(meant) > 1:
+        raise RunError(
+            f"--example {name!r}: {count(len(meant))} examples of {data} are shown so; give the whole id of one, which "
+            "--json has"
+        )
+    return meant[0]
 
 
 def is_tested(about: dict[str, Any], kept: Any, rows: Dataset) -> bool:
@@ -87,7 +107,7 @@ def as_document(arms: Sequence[Arm], rows: Sequence[Result | Failure], whole: Ar
     """
     first, targets = arms[0].task, arms[0].task.config.target_columns()
     (name,) = first.dataset.ids
-    row = whole.task.dataset[whole.task.dataset.ids.index(name)]
+    row = _as_written(whole.task, name)
     done = {each.arm.number: each for each in rows}
     return {
         "config" if whole.task.subject.run is None else "run": str(first.subject.path),
@@ -95,20 +115,41 @@ def as_document(arms: Sequence[Arm], rows: Sequence[Result | Failure], whole: Ar
         "split": first.about["split"],
         "example": {
             "id": name,
-            "row": {key: in_names(value) for key, value in row.items()},
+            "row": row,
             "expected": expected_of(row, targets),
         },
         "arms": [_arm_as_json(arm, done.get(arm.number)) for arm in arms],
     }
 
 
+def _as_written(task: Task, name: str) -> dict[str, Any]:
+    """A row as its table has it, where images go by their paths; those whose bytes stand there have a short name.
+
+    Args:
+        task: on all examples.
+        name: the id of the row.
+    """
+    dataset, images = task.dataset, task.config.data.images
+    row = dataset[dataset.ids.index(name)]
+    if images and dataset.path is not None:
+        with contextlib.suppress(DataError, ValueError):  # changed or taken away while models were asked
+            again = load(dataset.path)
+            named = again[again.ids.index(name)]
+            row = {**row, **{column: named[column] for column in images if _is_name(named.get(column))}}
+    return {column: in_names(value) for column, value in row.items()}
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value.lstrip()[:5].lower() != "data:"
+
+
 def in_words(arms: Sequence[Arm], rows: Sequence[Result | Failure], whole: Arm) -> str:
     """What is printed for people; arguments as for `as_document`."""
     first = arms[0].task
-    (name,), (row,) = first.dataset.ids, first.dataset
+    (name,) = first.dataset.ids
     on = examples_of(whole.task.subject, first.about)
     parts: list[RenderableType] = [styled(f"{first.subject.path}: {name} in {on}", "bold"), ""]
-    parts += in_full(row, first.config.target_columns())
+    parts += in_full(_as_written(whole.task, name), first.config.target_columns())
     done = {each.arm.number: each for each in rows}
     for arm in arms:
         parts += ["", *_arm_in_words(arm, arms, done.get(arm.number))]

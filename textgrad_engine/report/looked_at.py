@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.llm.attachments import in_names
-from textgrad_engine.report.printing import hanging, indented, styled
+from textgrad_engine.report.printing import columns_of, hanging, indented, shortened, styled
 from textgrad_engine.report.words import count, plural, score
 from textgrad_engine.train.evaluation import Evaluation
 from textgrad_engine.train.scores import ALIKE
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 _SHOWN = 300
 """Characters of a text that are shown to people."""
+
+_NAME = 10
+"""Columns of the name of a field."""
+
+_WIDEST = 30
+"""Columns of that name where nothing is cut; who wrote the table may have called a field by a page."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +179,8 @@ def answer_in_full(each: LookedAt) -> Iterator[RenderableType]:
     """What a prompt made of an example, with nothing cut; of repeats each answer with its score."""
     if each.samples:
         for one, said in zip(each.samples, each.said or [None] * len(each.samples)):
-            yield from _outputs("no answer" if one is None else f"said {score(one)}", said, whole=True)
+            lost = one is None and said is None
+            yield from _outputs("no answer" if one is None else f"said {score(one)}", "" if lost else said, whole=True)
         if each.after is None:
             yield from _whole("why", each.why)
     else:
@@ -199,20 +206,16 @@ def _outputs(name: str, said: Any, *, whole: bool = False) -> Iterator[Renderabl
         [f"{output}: {_written(value)}" for output, value in said.items()] if isinstance(said, Mapping) else [said]
     )
     for number, output in enumerate(outputs or [said]):
-        head = "" if number else name
+        head = " " * columns_of(name) if number else name
         yield from _whole(head, output) if whole else [line_of(head, output)]
 
 
 def _whole(name: str, value: Any) -> Iterator[RenderableType]:
-    """A field of an example with nothing cut, in its own lines."""
+    """A field of an example with nothing cut, in its own lines, which begin below each other."""
+    name = shortened(name, _WIDEST)
     for number, line in enumerate(_written(value).splitlines() or [""]):
-        yield hanging(_head("" if number else name), "", line)
-
-
-def _head(name: str) -> str:
-    from rich.cells import set_cell_size  # heavy, and wanted only when something is shown
-
-    return f"    {set_cell_size(name, 10)} "
+        head = " " * columns_of(name) if number else name
+        yield hanging(f"    {head}{' ' * (_NAME - columns_of(head))} ", "", line)
 
 
 def _written(value: Any) -> str:
@@ -221,7 +224,9 @@ def _written(value: Any) -> str:
 
 def line_of(name: str, value: Any) -> RenderableType:
     """A field of an example, cut where it is long."""
+    from rich.cells import set_cell_size  # heavy, and wanted only when something is shown
+
     text = " ".join(_written(value).split())
     if len(text) > _SHOWN:
         text = f"{text[:_SHOWN]} […{len(text) - _SHOWN:,} more characters]"
-    return hanging(_head(name), "", text)
+    return hanging(f"    {set_cell_size(name, _NAME)} ", "", text)
