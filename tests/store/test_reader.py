@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,21 @@ def test_a_folder_that_is_not_there_names_its_neighbours(written: tuple[Path, An
     written[0].rename(written[0].parent / "elsewhere/runs/tickets-1")
     with pytest.raises(RunError, match=r"there is no such run folder; .*runs has tickets-1$"):
         read_run(written[0].parent / "elsewhere/tickets-1")
+
+
+def test_a_file_in_the_place_of_a_run_folder_is_said_to_be_there(tmp_path: Path) -> None:
+    """A path that was completed too far leads into the folder; of any other file it is said what runs there are."""
+    path, other = tmp_path / "run", tmp_path / "val.jsonl"
+    (path / "best").mkdir(parents=True)
+    inside = [path / "events.jsonl", path / "best" / "system.txt"]
+    for each in (*inside, other):
+        each.touch()
+    what = "this is a file, and a run folder is wanted; "
+    for each in inside:
+        with pytest.raises(RunError, match=f"{what}name {re.escape(str(path))}$"):
+            read_run(each)
+    with pytest.raises(RunError, match=f"{what}.* has run$"):
+        read_run(other)
 
 
 def test_of_many_neighbours_the_likely_ones_come_first_and_the_others_are_counted(tmp_path: Path) -> None:

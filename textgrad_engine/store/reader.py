@@ -206,6 +206,10 @@ def read_run(path: str | Path) -> Run:
     check_reach(path)
     if not path.is_dir():
         others = others_beside(path) or "; `textgrad-engine train CONFIG` makes one"
+        if path.is_file():
+            whose = next((each for each in path.parents[:2] if (each / "events.jsonl").is_file()), None)
+            named = others if whose is None else f"; name {whose}"
+            raise RunError(f"{path}: this is a file, and a run folder is wanted{named}")
         raise RunError(f"{path}: there is no such run folder{others}")
     if not (path / "events.jsonl").is_file():
         several = next((path / name for name in ("final", "fold-1") if (path / name).is_dir()), None)
