@@ -1144,6 +1144,20 @@ def test_an_example_is_named_as_the_report_shows_it(cli: Any, task: Path) -> Non
     assert "38 examples of val.jsonl are shown so; give the whole id of one, which --json has" in result.stderr
 
 
+def test_a_program_gets_the_id_of_one_example_as_the_table_has_it(cli: Any, task: Path) -> None:
+    """A number, as it looks something up by that; the table's rows are as they are."""
+    rows = [json.loads(line) for line in (task / "val.jsonl").read_text(encoding="utf-8").splitlines()]
+    numbered = [row | {"id": number} for number, row in enumerate(rows, 1)]
+    (task / "val.jsonl").write_text("".join(json.dumps(row) + "\n" for row in numbered), encoding="utf-8")
+    names_a_program(
+        task, OWN_PROGRAM.replace("ticket):", "ticket, id):").replace("ticket=ticket", "ticket={3: 'x'}[id]")
+    )
+    models = ("--model", "own:billing", "--model", "own:account")
+    found = document(cli, task, *models, "--example", "3")
+    assert (found["example"]["id"], found["example"]["row"]["id"]) == ("3", 3)
+    assert [arm["said"] for arm in found["arms"]] == ["billing", "account"]
+
+
 def test_of_one_example_no_number_and_no_name_of_a_field_is_cut(cli: Any, task: Path) -> None:
     """Two fields whose names begin alike are two; a repeat without an answer says nothing, and no null."""
     (task / "own.py").write_text(OWN_MODEL + UNSTEADY, encoding="utf-8")

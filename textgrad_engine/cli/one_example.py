@@ -88,7 +88,7 @@ def _only(arm: Arm, name: str) -> Arm:
     task = replace(
         arm.task,
         subject=replace(arm.task.subject, run=None),
-        dataset=Dataset([{**row, "id": name}]),
+        dataset=Dataset([row if str(row.get("id")) == name else {**row, "id": name}]),
         clusters=None,
         floors=(),
         keeps=False,
