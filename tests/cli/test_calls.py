@@ -13,7 +13,7 @@ import textgrad_engine as tg
 from textgrad_engine import nn, optim
 from textgrad_engine.cli import calls as calls_command
 from textgrad_engine.report.calls import Call, Wanted, call_in_words, render_calls
-from textgrad_engine.report.printing import harmless
+from textgrad_engine.report.printing import harmless, shortened
 from textgrad_engine.testing import FunctionModel
 
 
@@ -40,6 +40,14 @@ def test_calls_are_listed_by_what_they_were_made_for(cli: Any, trained: tuple[Pa
     assert {each["call"] for each in of_one["calls"]} == {
         n for n, each in enumerate(every, 1) if example in each["example"].split(", ")
     }
+
+
+def test_calls_are_found_by_an_example_as_reports_show_it() -> None:
+    """Long ids are cut there, and copied from there; a critic's call may be about several."""
+    name = f"corpus/{'x' * 60}/document-17"
+    for about in (name, f"t1, {name}", "two\nlines"):
+        assert Wanted(example=shortened(about.removeprefix("t1, "), 24)).has({"example": about})
+        assert not Wanted(example="corpus/xxxxx…ument-18").has({"example": about})
 
 
 def test_the_calls_of_an_example_are_listed_as_they_were_asked(cli: Any, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from textgrad_engine.llm.conversation import with_calls
 from textgrad_engine.llm.money import cost
 from textgrad_engine.llm.tool_images import in_words
 from textgrad_engine.ops.offered import arguments_of, inside_of, name_of_tool, told_inside
-from textgrad_engine.report.printing import WIDEST, fitted, open_table, padded, printed, styled
+from textgrad_engine.report.printing import WIDEST, fitted, is_shown_as, open_table, padded, printed, styled
 from textgrad_engine.report.words import count, plural
 
 
@@ -23,7 +23,7 @@ class Wanted:
     Attributes:
         purpose: why they were made; None for any purpose.
         step: in which step; None for any.
-        example: what they are about; None for anything.
+        example: what they are about, by its id or what reports show of it; None for anything.
     """
 
     purpose: str | None = None
@@ -35,13 +35,19 @@ class Wanted:
         return (
             self.purpose in (None, entry.get("purpose"))
             and self.step in (None, entry.get("step"))
-            and (self.example is None or self.example in _names_in(str(entry.get("example", ""))))
+            and (self.example is None or _is_about(str(entry.get("example", "")), self.example))
         )
 
 
-def _names_in(about: str) -> list[str]:
-    """The examples that a call is about, whose names may have what stands between them."""
-    return [about, *about.split(", ")]
+def _is_about(about: str, example: str) -> bool:
+    """Whether a call is about an example, by its id or what reports show of it; it may be about several.
+
+    Args:
+        about: the ids, which may have what stands between them.
+        example: the one.
+    """
+    several = about.split(", ")
+    return example in (about, *several) or any(is_shown_as(each, example) for each in several)
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ def is_shown_as(text: str, shown: str) -> bool:
         >>> is_shown_as("corpus/shard-0001/document-17", "corpus/s…ment-17"), is_shown_as("a\nb", "a b")
         (True, True)
     """
-    text = styled(text).plain
+    text = text if text.isprintable() else styled(text).plain
     head, cut, tail = shown.partition("…")
     whole = len(text) <= len(head) + len(tail)
     return text == shown or bool(cut and not whole and text.startswith(head) and text.endswith(tail))
