@@ -82,6 +82,7 @@ def test_version(cli: Any) -> None:
         ("train CONFIG --cache FOLDER", "--cache takes no folder, TEXTGRAD_CACHE_DIR in the environment names one"),
         ("eval RUN new.jsonl", "examples are named by --data FILE, a prompt by --prompt FILE"),
         ("compare before after", "another config is named by --config, a prompt or run by --prompt"),
+        ("compare CONFIG --prompt a.txt b.txt", "a model by --model; once for each"),
         ("report RUN page.html", "the page is named by --out FILE"),
     ],
 )

@@ -49,7 +49,8 @@ class _Program(Commands):
                 "floor; ",
             ),
             "compare",
-            behind="another config is named by --config, a prompt or run by --prompt, a model by --model",
+            behind="another config is named by --config, a prompt or run by --prompt, "
+            "a model by --model; once for each",
         ),
         "estimate": Command(
             "textgrad_engine.cli.estimate", epilog_of_reading(wrong="wrong usage, config or data"), "estimate"
