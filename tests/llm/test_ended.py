@@ -219,6 +219,25 @@ def test_a_refused_key_that_is_caught_where_a_model_is_awaited_itself_is_told(
     assert [f"the key {how} is refused; let" in each for each in told] == [True] * (how in ("function", "tool"))
 
 
+def test_each_of_several_keys_that_are_refused_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Who repairs the first one alone would have paid for scores without the second."""
+
+    def refusing(name: str) -> Any:
+        def refuse(request: Request) -> str:
+            raise AuthenticationFailed(f"the {name} of two keys is refused")
+
+        return resolve(FunctionModel(refuse))
+
+    first, second = refusing("first"), refusing("second")
+
+    def program(word: str) -> Any:
+        return _Awaits.apply(_Awaits.apply(Variable(word), first, True), second, True)
+
+    assert evaluate(program, ROWS, nn.ExactMatch()).mean == 0.0
+    told = [each.getMessage() for each in caplog.records if each.name == "textgrad_engine.train.calling"]
+    assert [next(name for name in ("first", "second") if name in each) for each in told] == ["first", "second"]
+
+
 def test_a_tool_that_is_refused_costs_its_own_example_where_candidates_are_run_together() -> None:
     """Nobody knows whose what a metric meets was; a tool belongs to a call, and the others keep their scores."""
     program, _ = agent()

@@ -119,18 +119,16 @@ _OF_ONE_CALL = re.compile(r"\S*\d\S*")
 
 
 def _tell_of_caught(refusals: Sequence[Exception]) -> None:
-    """Tell of an error that a program caught; once, as it is so for all examples, whatever number each call has."""
-    if not refusals:
-        return
-    error = str(refusals[0])
-    if (alike := _OF_ONE_CALL.sub("", error)) in _told:
-        return
-    _told.add(alike)
-    _log.warning(
-        "the program caught an error that no example will be without, and is scored by what it says instead: %s; let "
-        "errors.AuthenticationFailed and errors.QuotaExhausted through, and the run ends with it",
-        error,
-    )
+    """Tell of errors that a program caught; each once, as it is so for all examples, whatever number each call has."""
+    for error in map(str, refusals):
+        if (alike := _OF_ONE_CALL.sub("", error)) in _told:
+            continue
+        _told.add(alike)
+        _log.warning(
+            "the program caught an error that no example will be without, and is scored by what it says instead: %s; "
+            "let errors.AuthenticationFailed and errors.QuotaExhausted through, and the run ends with it",
+            error,
+        )
 
 
 def scored_by_parts(
