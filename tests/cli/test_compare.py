@@ -1249,6 +1249,21 @@ def test_what_others_wrote_into_an_example_moves_no_cursor(cli: Any, task: Path)
     assert "[bold]b[/bold]" in shown.stdout
 
 
+def test_the_report_says_how_a_lost_answer_is_looked_at(cli: Any, task: Path) -> None:
+    """Why there is none is what one wants to know; where none is named, none can be shown."""
+    (task / "own.py").write_text(OWN_MODEL + MUTE + FLAKY, encoding="utf-8")
+    said = " ".join(cli("compare", task, "--model", "own:account", "--model", "own:mute").stdout.split())
+    assert "2 got worse (0) 2 got better (0) 2 no answer (" in said
+    assert "`--example ID` shows one of them in full, with each answer." in said
+    flaky = ("--model", "own:flaky", "--prompt", "other.txt", "--repeats", "3", "--no-cache", "--data", "one.jsonl")
+    row = json.loads((task / "val.jsonl").read_text(encoding="utf-8").splitlines()[0]) | {"queue": "billing"}
+    Path("one.jsonl").write_text("".join(json.dumps(row | {"id": f"{n}"}) + "\n" for n in range(2)), encoding="utf-8")
+    said = " ".join(cli("compare", task, *flaky).stdout.split())
+    assert "2 got worse (0) 2 got better (0)" in said
+    assert re.search(r" [12] more differs? by less", said)
+    assert "--example" not in said
+
+
 def test_the_report_says_how_one_of_them_is_shown(cli: Any, task: Path) -> None:
     """Not of test examples, which are not shown, nor where nothing changed."""
     said = "`--example ID` shows one of them in full, with each answer."

@@ -217,9 +217,12 @@ def _remarks(found: Sequence[Result]) -> Iterator[str]:
                 f"{plural(kept.lost or kept.lost_before, 'example')} where {than} has one, which is rare by chance "
                 f"(5%), so it is not called {word}, whatever is left says."
             )
-    if how := how_changed([each.changed for each in found if each.changed is not None]):
-        shown = not run_data.opens_test(found[0].done.entry)
-        yield f"{how} `--example ID` shows one of them in full, with each answer." if shown else how
+    changes = [each.changed for each in found if each.changed is not None]
+    how = how_changed(changes)
+    if any(each.some for each in changes) and not run_data.opens_test(found[0].done.entry):
+        how += f"{' ' * bool(how)}`--example ID` shows one of them in full, with each answer."
+    if how:
+        yield how
     of_cost = ", the cost for 1,000 examples" if _priced(found) else ""
     yield (
         f"Tokens are the program's for one example{of_cost}. If you choose one of these by its score, that score "
