@@ -166,6 +166,24 @@ def test_the_error_about_another_library_s_name_says_what_the_page_says(name: st
     assert any(re.search(rf"`{re.escape(here)}\b", row[1]) for row in rows), rows
 
 
+CALLED = sorted(
+    {
+        found
+        for row in ROWS
+        if not row[1].startswith("nothing")  # such as weights, which are not trained
+        for found in re.findall(r"`@?(?:dspy|gepa|adal|cog)\.(\w+)(?=[`(])", row[0])
+    }
+)
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_a_name_of_another_library_that_a_row_has_gets_a_hint(name: str) -> None:
+    """The page promises an error that says what to use, and ported code reads each of these of one module."""
+    if not hasattr(tg, name):
+        with pytest.raises(AttributeError, match=rf"no attribute '{name}'; it is \S"):
+            getattr(tg, name)
+
+
 METHODS = sorted(
     {found for row in ROWS for found in re.findall(r"`(module|program|optimizer|variable)\.(\w+)\(", row[0])}
 )
