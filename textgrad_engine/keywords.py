@@ -102,7 +102,13 @@ _IN_WORDS = {
         "each setting is given by its own name, such as temperature=0",
     ),
     **dict.fromkeys(("lr", "learning_rate", "weight_decay"), "what bounds a step is its max_edits"),
-    "max_metric_calls": "`with tg.budget(calls=...)` around it bounds its calls",
+    **dict.fromkeys(
+        ("max_metric_calls", "max_full_evals", "auto"),
+        "`with tg.budget(calls=...)` around it bounds its calls, and dollars=... what it costs",
+    ),
+    "cache": "`with llm.caching(folder)` around it keeps answers on disk",
+    "track_stats": "leave it out: the result has each step, and Trainer(run_dir=...) keeps each call",
+    "display_table": "the Evaluation has ids, scores and predictions, a row each",
     **dict.fromkeys(
         ("progress", "progress_bar", "enable_progress_bar", "display_progress", "display_progress_bar", "verbose"),
         "report.Progress(), a callback of a Trainer, shows how a run goes on",

@@ -132,7 +132,10 @@ def exact_match_evaluator(
         (1, '')
     """
     if target is None:
-        raise TypeError("exact match needs a target, got None: does the example have a field for it?")
+        raise TypeError(
+            "exact match needs a target, got None: does the example have a field for it? Under nn.OnField, does the "
+            "target have that field? Where null is right, write it: {'due': None}"
+        )
     if isinstance(target, dict):
         _refuse_no_text(target)
     if reduction_fn is not None and not callable(reduction_fn):
