@@ -103,8 +103,13 @@ def _untested(run: Run, status: Status) -> str:
     why = f"{run.ending.shortage or 'other calls took a part of it'}; raise it, or test fewer examples"
     if run.on_test.seed is not None and run.on_test.best is not None:
         some, every = len(run.on_test.best), len(run.test)
+        if run.on_test.cut:
+            return (
+                f"the budget was spent when {some} of {every} test examples had been run with "
+                f"{'the' if run.best == run.seed else 'each'} prompt; raise it, or test fewer examples"
+            )
         drawn = f"the budget had room for {some} of {every} test examples, drawn at random: {why}"
         return drawn if some < every else ""
     if run.test.openings:
-        return "the budget was spent before both prompts were run on the test set"
+        return "the budget was spent before both prompts were run on the test set; raise it, or test fewer examples"
     return f"the budget had no room for the test set: {why}"

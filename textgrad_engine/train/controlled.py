@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 from textgrad_engine.train.comparison import compared
 from textgrad_engine.train.controls import Control
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.on_test import some_of
 from textgrad_engine.train.unguided import proposers_of, search_without_feedback
 
 if TYPE_CHECKING:
@@ -61,12 +60,17 @@ def _tested(run: Run, each: tuple[Control, ...]) -> dict[frozenset[tuple[str, st
     tested = {_key(texts): found for texts, found in known if found is not None}
     if all(_key(made.best) in tested for made in each):
         return tested
-    rows = some_of(run, run.test.open(), len(run.on_test.best))
+    run.test.open()
+    rows = run.on_test.rows
     for made in each:
         if _key(made.best) in tested:
             continue
         run.load(made.best)
-        tested[_key(made.best)] = run.score_texts("control", rows, len(run.steps))
+        found, ended = run.score_texts("control", rows, len(run.steps))
+        if ended is not None:
+            raise ended
+        assert found is not None
+        tested[_key(made.best)] = found
     return tested
 
 

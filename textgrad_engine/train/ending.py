@@ -19,7 +19,8 @@ NOTE [The end is paid for first]
     What an example costs is what it cost with the seed texts, answers from the cache counted as if they were paid, and
     with what the budget holds for answers whose endpoint did not say what they used; for longer texts as many tokens
     more as they are longer. Tokens and money vary, so a part more is kept of them, and the worst case of one call,
-    without which the last one would not be sent.
+    without which the last one would not be sent. Calls whose connection was lost may have been answered, so they count,
+    and were asked for again: as many more are kept as there were of them so far, and a part more of these.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from textgrad_engine.llm.reserve import Part, Reserve, waiting
 from textgrad_engine.llm.response import Usage
 
 _BESIDE = 1.25
-"""Of tokens and money, so many times what is expected is kept."""
+"""Of tokens and money, and of calls that fail, so many times what is expected is kept."""
 
-_FEWEST = 20
+FEWEST = 20
 """Test examples that a part of the test set has at the least."""
 
 _SORTS = {"calls": ("calls", 1), "tokens": ("tokens", 1), "pico": ("dollars", PICO)}
@@ -80,7 +81,7 @@ class Ending(Reserve):
     def __init__(self, seed: int, prompts: int, tests: int, controls: int = 0) -> None:
         super().__init__(decided=False)
         self._seed, self._prompts, self.controls = seed, prompts, controls
-        self._held = self.held  # for calls of before
+        self._held, self._begun = self.held, self.free.calls  # for calls of before
         self.share = Amount(UNLIMITED, UNLIMITED, UNLIMITED)
         self.unasked = Amount()
         self._searches, self.no_controls = Amount(), ""
@@ -138,8 +139,8 @@ class Ending(Reserve):
                 if part != "best" or not each.moved:
                     on_record.setdefault(part, Amount()).add(amount)
 
-        def fits(some: int, controls: bool) -> bool:
-            parts, new = self._parts(best, some), Amount()
+        def fits(some: int, controls: bool, failing: bool = True) -> bool:
+            parts, new = self._parts(best, some, failing), Amount()
             parts["controls"].add(self._searches)
             for part, amount in parts.items():
                 if controls or part != "controls":
@@ -152,17 +153,18 @@ class Ending(Reserve):
         # A search that is played back may have more than its part, and a test goes before controls.
         if drawn < self.tests:
             drawn = max(drawn, self._most_that(lambda some: some <= self.tests and fits(some, controls=False)))
+        if not drawn and self._failed:  # calls need not fail again, and what was run when the budget is spent is kept
+            drawn = self._most_that(lambda some: some <= self.tests and fits(some, controls=False, failing=False))
         return max(drawn, tested) if Amount().within(room) else drawn
 
     def _share_with_controls(self, val: int, half: Amount) -> None:
         """Give the search and each control as much of what is left, or where that is too little, the controls none."""
-        assert self._cost is not None
-        fewest = min(self._every, _FEWEST)
+        fewest = min(self._every, FEWEST)
         if self.tests < fewest:
             takes = _in_words(self._test(self._seed, fewest), half)
             self._leave_controls_out(f"{fewest} test examples with their texts, too, take about {takes}")
             return
-        before, tested = self._cost.of(val), self._test(self._seed, self.tests)
+        before, tested = self._cost_of(self._seed).of(val), self._test(self._seed, self.tests)
         validated = self._with_margin(before)
         share, searches = Amount(UNLIMITED, UNLIMITED, UNLIMITED), Amount()
         for name, left in vars(self.free).items():
@@ -241,21 +243,27 @@ class Ending(Reserve):
 
     def _most_that(self, fit: Callable[[int], bool]) -> int:
         """The most test examples that fit: all, or a part that is large enough to tell something, or none."""
-        parts = [self._every, *range(self._every - 1, _FEWEST - 1, -1)]
+        parts = [self._every, *range(self._every - 1, FEWEST - 1, -1)]
         return next(filter(fit, parts), 0)
 
-    def _cost_of(self, best: int) -> _Cost:
-        """What an example takes with texts of a length."""
+    def _cost_of(self, best: int, failing: bool = True) -> _Cost:
+        """What an example takes with texts of a length, where as many calls fail as did so far, or none."""
         assert self._cost is not None
         cost = self._cost
         more = max(0, best - self._seed) / _BYTES * max(1.0, cost.calls / self._prompts)
         tokens = cost.tokens + more
-        return _Cost(cost.calls, tokens, cost.pico * tokens / cost.tokens if cost.tokens else cost.pico)
+        pico = cost.pico * tokens / cost.tokens if cost.tokens else cost.pico
+        return _Cost(cost.calls * (1 + _BESIDE * self._failed * failing), tokens, pico)
 
-    def _parts(self, best: int | None, tests: int) -> dict[Part, Amount]:
+    @property
+    def _failed(self) -> float:
+        """For each call that was answered, so many failed in a way that the budget counts them, too."""
+        failed = self.held.calls - self._held.calls
+        return failed / max(1, self._begun - self.free.calls - failed)
+
+    def _parts(self, best: int | None, tests: int, failing: bool = True) -> dict[Part, Amount]:
         """What is kept of a test, by whose texts are run; with best texts of None, those are the seed texts."""
-        assert self._cost is not None
-        seed, others = self._cost.of(tests), self._cost_of(best or self._seed).of(tests)
+        seed, others = [self._cost_of(each, failing).of(tests) for each in (self._seed, best or self._seed)]
         found: dict[Part, Amount] = {"seed": seed, "best": Amount() if best is None else others, "controls": Amount()}
         for _ in range(self.controls):
             found["controls"].add(others)
@@ -263,8 +271,7 @@ class Ending(Reserve):
 
     def _test(self, best: int | None, tests: int) -> Amount:
         """What the seed texts, the best ones, if there are others, and those of controls take on test examples."""
-        assert self._cost is not None
-        amount, others = self._cost.of(tests), self.controls + (best is not None)
+        amount, others = self._cost_of(self._seed).of(tests), self.controls + (best is not None)
         for _ in range(others):
             amount.add(self._cost_of(best or self._seed).of(tests))
         return self._with_margin(amount)

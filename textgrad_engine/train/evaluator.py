@@ -331,17 +331,25 @@ def evaluation_of(
     rows = [found[position :: len(names)] for position in range(len(names))]
     scores: list[float | None] = []
     failures: dict[str, str] = {}
+    not_run: list[str] = []
     for name, row in zip(names, rows):
         known = [each.score for each in row if each.score is not None]
         scores.append(item_means([known])[0] if known else None)
-        if not known:
-            failures[name] = f"{type(row[0].failure).__name__}: {row[0].failure}"
+        if known:
+            continue
+        failure = next((each.failure for each in row if not isinstance(each.failure, ENDED)), None)
+        if failure is None:
+            not_run.append(name)
+        else:
+            failures[name] = f"{type(failure).__name__}: {failure}"
     said = [row[0].prediction if repeats == 1 else [each.prediction for each in row] for row in rows]
     samples = () if repeats == 1 else tuple(tuple(each.score for each in row) for row in rows)
     times = [[each.latency for each in row if each.latency is not None] for row in rows]
     latency = tuple(item_means([row])[0] if row else None for row in times) if any(times) else ()
     each = filled(parts, [[sample.parts for sample in row if sample.parts] for row in rows])
-    return Evaluation(names, tuple(scores), tuple(said), failures, samples, clusters, scale, latency, parts=each)
+    return Evaluation(
+        names, tuple(scores), tuple(said), failures, samples, clusters, scale, latency, tuple(not_run), each
+    )
 
 
 def clusters_of(dataset: Sequence[dict[str, Any]], field: str) -> tuple[str, ...]:

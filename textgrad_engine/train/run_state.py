@@ -15,7 +15,7 @@ from textgrad_engine.optim.texts import write_texts
 from textgrad_engine.train.controls import Controls
 from textgrad_engine.train.deadline import Deadline
 from textgrad_engine.train.evaluation import Evaluation
-from textgrad_engine.train.evaluator import evaluate
+from textgrad_engine.train.evaluator import Attempt, attempt
 from textgrad_engine.train.events import (
     Callback,
     Earlier,
@@ -157,16 +157,10 @@ class RunState:
         self.emit(Evaluated(self.phases.last, "validate", step, found))
         return found
 
-    def evaluate(self, phase: Phase, rows: Rows, step: int) -> Evaluation:
-        """Score the texts of now, and tell it."""
-        found = self.score_texts(phase, rows, step)
-        self.emit(Evaluated(self.phases.last, phase, step, found))
-        return found
-
-    def score_texts(self, phase: Phase, rows: Rows, step: int) -> Evaluation:
-        """Score the texts of now, as a phase of the run."""
+    def score_texts(self, phase: Phase, rows: Rows, step: int) -> Attempt:
+        """Score the texts of now, as a phase of the run, as far as the budget has room for it."""
         with self.phases.phase(phase, step, len(rows)) as advance:
-            return evaluate(
+            return attempt(
                 self.program,
                 rows,
                 self.loss,
