@@ -135,6 +135,8 @@ class ModelError(TextgradError, RuntimeError):
         usage: what the failed call is known to have used (an `llm.Usage`), e.g. for an answer that was cut off; else
             None.
         usage_estimated: whether `usage` was counted here, since the endpoint did not say it.
+        unknown: the worst case of those attempts of which nobody knows whether they were charged, such as by a lost
+            connection (an `llm.Usage`); budgets count it as spent. None where there were none.
         counted_again: whether it is a failure of before a run was resumed, told once more for what it used; the call
             itself went on to another answer.
     """
@@ -142,6 +144,7 @@ class ModelError(TextgradError, RuntimeError):
     sent: bool | None = None
     usage: Any = None  # an llm.Usage, which lives above this file
     usage_estimated: bool = False
+    unknown: Any = None
     counted_again: bool = False
 
 

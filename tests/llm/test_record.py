@@ -856,6 +856,34 @@ def test_a_further_attempt_without_room_is_refused_by_the_same_budget(run, ask, 
     assert run(taping()) == run(playing()) == (True, False, used, used)
 
 
+@pytest.mark.parametrize("limit", [1, 2, 9])
+def test_a_replay_holds_what_lost_attempts_may_have_cost(run, ask, tmp_path, limit):
+    """Whether there was an answer in the end, or no room for a further attempt."""
+    lost = ConnectionFailed("it broke")
+    model = resolve(ScriptedModel([lost, lost, "fine"], name="o"), policy=RetryPolicy(base=0, cap=0))
+
+    async def main():
+        with budget(calls=limit, tokens=10**6) as account:
+            try:
+                found = (await model.complete(ask())).text
+            except BudgetExceeded as error:
+                found = type(error)
+            return found, account.spent, account.held
+
+    async def taping():
+        with record(tmp_path / "c.jsonl"):
+            return await main()
+
+    async def playing():
+        with replay(tmp_path / "c.jsonl"):
+            return await main()
+
+    before = run(taping())
+    assert before == run(playing())
+    assert before[0] == (BudgetExceeded if limit < 9 else "fine")
+    assert before[2].calls == min(limit, 2)
+
+
 def test_an_answer_of_the_cache_costs_a_replay_nothing_either(run, ask, tmp_path):
     """As it cost nothing then."""
     model = ScriptedModel([Completion(text="x", cached=True, saved=Usage(calls=1), usage=Usage())], name="o")

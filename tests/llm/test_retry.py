@@ -15,6 +15,7 @@ from textgrad_engine.errors import (
     DeadlineExceeded,
     EmptyResponse,
     MalformedResponse,
+    ModelError,
     QuotaExhausted,
     RateLimited,
     ServerFailed,
@@ -178,6 +179,32 @@ def test_what_failed_attempts_used_is_in_the_sum(run, ask):
     with pytest.raises(EmptyResponse) as caught:
         run(Retry(Check(ScriptedModel([bad] * 3)), sleep=no_sleep).complete(ask()))
     assert usage_of(caught.value) == Usage(output_tokens=9, calls=3)
+
+
+def test_what_failed_attempts_may_have_used_is_told(run, ask):
+    """The worst case of those whose cost nobody knows; a refusal is free, and an answer says what it used."""
+    lost, refused = ConnectionFailed("it broke"), RateLimited("too many", status=429)
+    quick = RetryPolicy(base=0, cap=0, max_attempts=4)
+
+    def told(answers, limit):
+        model = resolve(ScriptedModel(answers), policy=quick)
+
+        async def main():
+            with budget(calls=limit, tokens=10**6) as account:
+                try:
+                    found = await model.complete(ask())
+                except ModelError as error:
+                    found = error
+            return type(found).__name__, found.unknown, account.unknown
+
+        name, own, held = run(main())
+        assert (own or Usage(dollars=0.0)) == held
+        return name, held.calls
+
+    assert told([lost, refused, lost, "fine"], 9) == ("Completion", 2)
+    assert told([refused, "fine"], 9) == ("Completion", 0)
+    assert told([lost, lost, lost, lost], 9) == ("ConnectionFailed", 4)
+    assert told([lost, lost, lost], 2) == ("BudgetExceeded", 2)
 
 
 EMPTY = Completion(text=" ", usage=Usage(output_tokens=3, calls=1))

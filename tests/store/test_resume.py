@@ -793,6 +793,35 @@ def test_a_call_of_unknown_cost_holds_its_worst_case_again(tmp_path: Path, fit: 
     assert (budget.unknown.calls, budget.spent.calls) == (1, 8)
 
 
+@pytest.mark.parametrize("calls", range(5, 12))
+def test_attempts_of_unknown_cost_are_held_again_whatever_came_of_their_call(
+    tmp_path: Path, fit: Any, calls: int
+) -> None:
+    """An answer after a lost connection, or no room for a further attempt: a run that is resumed with the budget that
+    it had asks for nothing, as each of its attempts may have been charged."""
+    sent = 0
+
+    def failing(request: Any) -> Any:
+        nonlocal sent
+        sent += 1
+        if sent % 2 == 0:
+            raise ConnectionFailed("it broke")
+        return answer(request)
+
+    def retried() -> Any:
+        return resolve(FunctionModel(failing, name="o"), policy=RetryPolicy(base=0, cap=0))
+
+    path, accounts = tmp_path / "run", []
+    for resume in (False, True, True):
+        with tg.budget(calls=calls, tokens=10**9) as account:
+            fit(RunFolder(path, resume=resume), model=retried())
+        accounts.append((account.spent, account.held))
+        assert sent == calls
+    assert accounts[0] == accounts[1] == accounts[2]
+    spent, held = accounts[0]
+    assert (spent.calls, held.calls) == (calls - calls // 2, calls // 2)
+
+
 def test_a_spent_budget_stops_as_before_and_a_larger_one_goes_on(tmp_path: Path, fit: Any) -> None:
     """What is played back was paid for by this run, so it counts."""
     whole, path = tmp_path / "whole", tmp_path / "run"

@@ -119,7 +119,7 @@ class Budget:
         tokens are given as output tokens.
         """
         with self._lock:
-            return _as_usage(self._unknown)
+            return as_usage(self._unknown)
 
     @property
     def held(self) -> Amount:
@@ -131,7 +131,7 @@ class Budget:
     def reserved(self) -> Usage:
         """The worst case of the calls in flight; its tokens are given as output tokens."""
         with self._lock:
-            return _as_usage(self._reserved)
+            return as_usage(self._reserved)
 
     @property
     def largest(self) -> Amount:
@@ -213,6 +213,11 @@ class Budget:
             elif charged:
                 self._unknown.add(amount)
         self.serve()
+
+    def hold(self, amount: Amount) -> None:
+        """Count an amount as spent that nobody knows whether it was: that of calls which failed before."""
+        with self._lock:
+            self._unknown.add(amount)
 
     def queue(
         self, amount: Amount, kept: Callable[[], Amount] = Amount, *, inside: bool = False
@@ -369,7 +374,13 @@ class _Queued(NamedTuple):
     inside: bool
 
 
-def _as_usage(amount: Amount) -> Usage:
+def as_amount(used: Usage) -> Amount:
+    """A usage in whole numbers; what nobody knows the price of counts as free."""
+    return Amount(used.calls, used.total_tokens, round((used.dollars or 0.0) * PICO))
+
+
+def as_usage(amount: Amount) -> Usage:
+    """An amount as a usage, whose tokens are given as output tokens."""
     return Usage(calls=amount.calls, output_tokens=amount.tokens, dollars=amount.pico / PICO)
 
 

@@ -15,9 +15,9 @@ from typing import Any
 from textgrad_engine.blocks import block
 from textgrad_engine.errors import BadRequest, BudgetExceeded, ModelError, UnknownPriceError
 from textgrad_engine.keywords import names_told
-from textgrad_engine.llm.account import Budget, Hold
+from textgrad_engine.llm.account import Budget, Hold, as_amount, as_usage
 from textgrad_engine.llm.amounts import PICO, UNLIMITED, Amount
-from textgrad_engine.llm.charged import is_estimated, mark, usage_of, was_sent
+from textgrad_engine.llm.charged import costs_nothing, is_estimated, mark, unknown_of, usage_of, was_sent
 from textgrad_engine.llm.model import Model, Wrapper, defaults_of, is_free
 from textgrad_engine.llm.prices import highest_price_of, price_of, tier_of
 from textgrad_engine.llm.request import GenerateConfig, Request
@@ -142,7 +142,7 @@ class Budgeted(Wrapper):
         try:
             return await self._within(request, budgets, reserves, give)
         except BudgetExceeded as error:
-            if usage_of(error) is not None:  # recorded: there was room for an attempt, and none for the one after it
+            if not costs_nothing(error):  # recorded: there was room for an attempt, and none for the one after it
                 stated = _max_tokens_in(request.config.over(self._defaults))
                 amount = self._worst_case(request, stated or self._most_output, ())
                 error.refused_by = await _refuser(budgets, reserves, amount)
@@ -163,7 +163,7 @@ class Budgeted(Wrapper):
         except BudgetExceeded as error:
             note_if_direct(error)
             raise
-        usage, charged, estimated = None, True, False
+        usage, charged, estimated, unknown = None, True, False, None
         hold = Hold(budgets, amount)
         try:
             check_stop()  # it may have been set while this call waited for its reservation
@@ -175,17 +175,19 @@ class Budgeted(Wrapper):
                 else:
                     completion = await self._ask(request)
             usage = completion.usage
-            estimated = is_estimated(completion)
+            estimated, unknown = is_estimated(completion), unknown_of(completion)
             return completion
         except Exception as error:
-            # What an app of the user's own has asked before there was no room for more is counted by itself.
-            usage, charged = usage_of(error), was_sent(error) and not isinstance(error, BudgetExceeded)
+            usage, charged, unknown = usage_of(error), _may_be_charged(error), unknown_of(error)
             estimated = isinstance(error, ModelError) and error.usage_estimated
             raise
         finally:
             hold.end()
+            on_record = None if give is None or unknown is None else as_amount(unknown)  # else each attempt is settled
             for each in budgets:
-                each.settle(amount, usage, charged=charged, estimated=estimated)
+                if on_record is not None:
+                    each.hold(on_record)
+                each.settle(amount, usage, charged=charged and on_record is None, estimated=estimated)
             if give is None and usage is not None and usage.total_tokens > amount.tokens:
                 self._warn(usage, amount, budgets)
 
@@ -195,6 +197,9 @@ class Budgeted(Wrapper):
         except ModelError as error:
             if (used := usage_of(error)) is not None:
                 mark(error, usage=self._with_price(used, request))
+            elif _may_be_charged(error):
+                most = _max_tokens_in(request.config.over(self._defaults)) or self._most_output
+                mark(error, unknown=as_usage(self._worst_case(request, most, ())))
             raise
         usage = self._with_price(completion.usage, request, completion.raw)
         return completion if usage is completion.usage else completion.model_copy(update={"usage": usage})
@@ -259,6 +264,14 @@ class Budgeted(Wrapper):
             usage.total_tokens,
             amount.tokens,
         )
+
+
+def _may_be_charged(error: Exception) -> bool:
+    """Whether what a call failed with leaves open that it was charged.
+
+    What an app of the user's own has asked before there was no room for more is counted by itself.
+    """
+    return was_sent(error) and not isinstance(error, BudgetExceeded)
 
 
 def _max_tokens_in(config: GenerateConfig) -> int | None:

@@ -332,6 +332,7 @@ def _again(completion: Completion) -> Completion:
             "usage": Usage(),
             "attempts": 0,
             "latency": 0.0,
+            "unknown": None,
         }
     )
 

@@ -17,8 +17,17 @@ def is_estimated(completion: Completion) -> bool:
     return completion.raw is not None and bool(completion.raw.get("usage_estimated"))
 
 
-def mark(error: E, *, usage: Usage | None = None, sent: bool | None = None, estimated: bool = False) -> E:
+def mark(
+    error: E,
+    *,
+    usage: Usage | None = None,
+    sent: bool | None = None,
+    estimated: bool = False,
+    unknown: Usage | None = None,
+) -> E:
     """Note on an error what the failed call used, and whether that is an estimate; or whether it was sent at all.
+
+    What it may have used at most, in attempts of which nobody knows whether they were charged, is `unknown`.
 
     A call that is cancelled may have paid for attempts too, so `asyncio.CancelledError` is marked like any other.
     """
@@ -28,6 +37,8 @@ def mark(error: E, *, usage: Usage | None = None, sent: bool | None = None, esti
         noted.usage_estimated = estimated or getattr(error, "usage_estimated", False)
     if sent is not None:
         noted.sent = sent
+    if unknown is not None:
+        noted.unknown = unknown
     return error
 
 
@@ -38,7 +49,7 @@ def own_copy(error: M) -> M:
     """
     own = copy.copy(error)
     own.__notes__ = [*getattr(error, "__notes__", ())]
-    own.usage = None  # it is counted once, where it was paid
+    own.usage = own.unknown = None  # it is counted once, where it was paid
     return mark(own, sent=False)
 
 
@@ -46,6 +57,17 @@ def usage_of(error: BaseException) -> Usage | None:
     """What a failed call is known to have used, or None when nobody knows."""
     found = getattr(error, "usage", None)
     return found if isinstance(found, Usage) else None
+
+
+def unknown_of(outcome: Completion | BaseException) -> Usage | None:
+    """The worst case of attempts of which nobody knows whether they were charged; None where there were none."""
+    found = getattr(outcome, "unknown", None)
+    return found if isinstance(found, Usage) else None
+
+
+def costs_nothing(error: BaseException) -> bool:
+    """Whether a failed call is neither known to have used anything, nor may have in an attempt before its end."""
+    return usage_of(error) is None and unknown_of(error) is None
 
 
 def plus(one: Usage | None, other: Usage | None) -> Usage | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from textgrad_engine.errors import APIError, BadRequest, ModelError
-from textgrad_engine.llm.charged import mark, usage_of
+from textgrad_engine.llm.charged import mark, unknown_of, usage_of
 from textgrad_engine.llm.response import usage_from_json
 
 REFUSAL = ("setting", "unserved")
@@ -23,6 +23,10 @@ _FIELDS = {
 """What the fields of a failure are."""
 
 
+_USED = ("usage", "unknown")
+"""What it used, and may have used."""
+
+
 def error_to_json(error: ModelError) -> dict[str, Any]:
     """A failure as plain JSON: class, message, notes, status, and what it used."""
     found: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
@@ -37,6 +41,8 @@ def error_to_json(error: ModelError) -> dict[str, Any]:
         found["usage"] = used.model_dump()
     if error.usage_estimated:
         found["estimated"] = True
+    if (unknown := unknown_of(error)) is not None:
+        found["unknown"] = unknown.model_dump()
     return found
 
 
@@ -67,13 +73,8 @@ def error_from_json(found: Mapping[str, Any]) -> ModelError:
         error = kind(found["message"])
     for note in found.get("notes", ()):
         error.add_note(note)
-    usage = found.get("usage")
-    return mark(
-        error,
-        usage=None if usage is None else usage_from_json(usage),
-        sent=found.get("sent"),
-        estimated=bool(found.get("estimated")),
-    )
+    usage, unknown = [None if (each := found.get(name)) is None else usage_from_json(each) for name in _USED]
+    return mark(error, usage=usage, sent=found.get("sent"), estimated=bool(found.get("estimated")), unknown=unknown)
 
 
 def fresh(error: ModelError) -> ModelError:

@@ -15,7 +15,7 @@ from textgrad_engine.errors import (
     RateLimited,
     ServerFailed,
 )
-from textgrad_engine.llm.charged import mark, plus, usage_of
+from textgrad_engine.llm.charged import mark, plus, unknown_of, usage_of
 from textgrad_engine.llm.context import context_window
 from textgrad_engine.llm.gate import quota_may_wait
 from textgrad_engine.llm.loops import PerLoop
@@ -114,14 +114,17 @@ class Fallback(Wrapper):
             rest.until = 0.0
             return _named(completion, self.inner)
         _log.warning("%r is down, so %r is asked: %.500r", self.inner.name, self.second.name, rest.reason)
-        used = usage_of(failure)
+        used, unknown = usage_of(failure), unknown_of(failure)
         attempts = getattr(failure, "attempts", None) or 1
         try:
             completion = await self._ask_second(request, rest.reason)
         except (Exception, asyncio.CancelledError) as error:
-            mark(error, usage=plus(used, usage_of(error)))
+            mark(error, usage=plus(used, usage_of(error)), unknown=plus(unknown, unknown_of(error)))
             raise
-        changed: dict[str, object] = {"attempts": completion.attempts + attempts}
+        changed: dict[str, object] = {
+            "attempts": completion.attempts + attempts,
+            "unknown": plus(unknown, completion.unknown),
+        }
         if used is not None:
             changed["usage"] = used + completion.usage
         return completion.model_copy(update=changed)

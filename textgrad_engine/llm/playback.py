@@ -19,7 +19,7 @@ from textgrad_engine.dispatch import Moment
 from textgrad_engine.errors import BudgetExceeded, ModelError, RequestRefused, RunError
 from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, difference, distance, entry_of, may_answer
 from textgrad_engine.llm.budget import Budgeted
-from textgrad_engine.llm.charged import mark, usage_of
+from textgrad_engine.llm.charged import costs_nothing, mark, unknown_of, usage_of
 from textgrad_engine.llm.model import Wrapper
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.response import Completion
@@ -120,12 +120,12 @@ class Playback:
         try:
             await self._answers.play(taken, model, request)
         except BudgetExceeded as then:
-            if (used := usage_of(then)) is None:  # there is no room for that, either, and it waits again
+            if costs_nothing(then):  # there is no room for that, either, and it waits again
                 raise
             try:
                 await self._find_no_room(model, request)
             except BudgetExceeded as now:
-                raise mark(now, usage=used, sent=True) from None
+                raise mark(now, usage=usage_of(then), unknown=unknown_of(then), sent=True) from None
             raise then
 
     async def _find_no_room(self, model: Budgeted, request: Request) -> None:

@@ -151,6 +151,8 @@ class Completion(Record):
         saved_latency: seconds that a cached answer took then; None where that was not kept, or it was not cached.
         words: what was added to the last message to ask for the answer's form, where the endpoint has no structured
             output; "" elsewhere.
+        unknown: the worst case of those attempts before this answer of which nobody knows whether they were charged,
+            such as by a lost connection; budgets count it as spent. None where there were none.
 
     Example:
         >>> Completion("yes", "stop", Usage(12, 1, calls=1)).usage.output_tokens
@@ -172,6 +174,7 @@ class Completion(Record):
     saved: Usage | None = None
     saved_latency: float | None = None
     words: str = ""
+    unknown: Usage | None = None
 
     if TYPE_CHECKING:
 
@@ -190,6 +193,7 @@ class Completion(Record):
             saved: Usage | None = None,
             saved_latency: float | None = None,
             words: str = "",
+            unknown: Usage | None = None,
         ) -> None: ...
 
     def calls_as_text(self) -> str:
@@ -241,8 +245,9 @@ def completion_from_json(found: Any) -> Completion:
         if not isinstance(call.get("function") or {}, Mapping):
             raise ValueError(f"a call of a tool cannot be {call!r:.80}")
     _possible(completion.usage)
-    if completion.saved is not None:
-        _possible(completion.saved)
+    for each in (completion.saved, completion.unknown):
+        if each is not None:
+            _possible(each)
     return completion
 
 

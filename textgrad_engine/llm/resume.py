@@ -48,11 +48,12 @@ from typing import Any
 
 from textgrad_engine.dispatch import Moment
 from textgrad_engine.errors import AnswerError, ModelError, RunError
-from textgrad_engine.llm.amounts import PICO, Amount
+from textgrad_engine.llm.account import as_amount
+from textgrad_engine.llm.amounts import Amount
 from textgrad_engine.llm.answers import Answer, Answers, Equal, belongs, distance, entry_of, may_answer
 from textgrad_engine.llm.budget import Budgeted
 from textgrad_engine.llm.cachekey import as_sample, sample_of
-from textgrad_engine.llm.charged import usage_of
+from textgrad_engine.llm.charged import costs_nothing, plus, unknown_of, usage_of
 from textgrad_engine.llm.playback import count_again, unlike
 from textgrad_engine.llm.request import Request
 from textgrad_engine.llm.reserve import UNTESTED, LastTest, Part, Reserve, Waiting, decided
@@ -319,11 +320,11 @@ def is_answer(recorded: Answer) -> bool:
 def _charged(failure: Answer) -> bool:
     """Whether a failure used something, or may have."""
     outcome = failure.outcome
-    return isinstance(outcome, ModelError) and (usage_of(outcome) is not None or outcome.sent is not False)
+    return isinstance(outcome, ModelError) and (not costs_nothing(outcome) or outcome.sent is not False)
 
 
 def _amount_of(recorded: Answer) -> Amount:
-    """What an answer, or a failure, is known to have used."""
+    """What an answer, or a failure, is known to have used, and may have."""
     outcome = recorded.outcome
-    usage = outcome.usage if isinstance(outcome, Completion) else usage_of(outcome)
-    return Amount() if usage is None else Amount(usage.calls, usage.total_tokens, round((usage.dollars or 0.0) * PICO))
+    used = plus(outcome.usage if isinstance(outcome, Completion) else usage_of(outcome), unknown_of(outcome))
+    return Amount() if used is None else as_amount(used)

@@ -21,7 +21,7 @@ from textgrad_engine.errors import (
     RateLimited,
     ServerFailed,
 )
-from textgrad_engine.llm.charged import mark, plus, usage_of
+from textgrad_engine.llm.charged import mark, plus, unknown_of, usage_of
 from textgrad_engine.llm.gate import quota_may_wait
 from textgrad_engine.llm.inwords import repair_request
 from textgrad_engine.llm.model import Model, Wrapper
@@ -131,7 +131,7 @@ class Retry(Wrapper):
 
     async def _again(self, request: Request, error: ModelError) -> Completion:
         began = self._clock()
-        wasted = usage_of(error)
+        wasted, unknown = usage_of(error), unknown_of(error)
         attempt, repaired, unanswered = 1, False, 0
         while attempt < (allowed := self._allowed(error, unanswered)):
             asked = error.retry_after if isinstance(error, APIError) else None
@@ -156,17 +156,16 @@ class Retry(Wrapper):
             except ModelError as failure:
                 unanswered += not isinstance(error, _UNUSABLE)
                 error = failure
-                wasted = plus(wasted, usage_of(error))
-            except (Exception, asyncio.CancelledError) as end:
-                mark(end, usage=plus(wasted, usage_of(end)))  # else what was paid so far would be lost with it
+                wasted, unknown = plus(wasted, usage_of(error)), plus(unknown, unknown_of(error))
+            except (Exception, asyncio.CancelledError) as end:  # else what was paid so far would be lost with it
+                mark(end, usage=plus(wasted, usage_of(end)), unknown=plus(unknown, unknown_of(end)))
                 raise
             else:
-                changes: dict[str, Any] = {"attempts": attempt}
+                changes: dict[str, Any] = {"attempts": attempt, "unknown": unknown}
                 if wasted is not None:
                     changes["usage"] = wasted + completion.usage
                 return completion.model_copy(update=changes)
-        if wasted is not None:
-            mark(error, usage=wasted)
+        mark(error, usage=wasted, unknown=unknown)
         if attempt > 1 or allowed > 1 or isinstance(error, AnswerError | APIError):
             error.add_note(f"model {self.name!r}, {attempt} attempt{'s' if attempt > 1 else ''}")
         raise error

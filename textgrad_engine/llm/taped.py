@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from textgrad_engine.errors import BudgetExceeded, CallCancelled, ModelError, RunError, Stopped, TextgradError
 from textgrad_engine.llm.budget import Budgeted
-from textgrad_engine.llm.charged import usage_of
+from textgrad_engine.llm.charged import costs_nothing
 from textgrad_engine.llm.ended import unless_ended
 from textgrad_engine.llm.ids import known_ids
 from textgrad_engine.llm.meters import under_way
@@ -149,7 +149,7 @@ async def _written(
     try:
         completion = await ask(request)
     except ModelError as error:
-        if isinstance(error, Stopped) or (isinstance(error, BudgetExceeded) and usage_of(error) is None):
+        if isinstance(error, Stopped) or (isinstance(error, BudgetExceeded) and costs_nothing(error)):
             raise
         for recording, call in begun:
             recording.end(call, model, error)

@@ -18,7 +18,7 @@ from textgrad_engine.blocks import block
 from textgrad_engine.callables import check_told
 from textgrad_engine.checks import check
 from textgrad_engine.dispatch.endings import MET, note_refused
-from textgrad_engine.llm.charged import usage_of
+from textgrad_engine.llm.charged import costs_nothing, usage_of
 from textgrad_engine.llm.ids import next_id
 from textgrad_engine.llm.meters import METERS, Meter
 from textgrad_engine.llm.model import Model, Wrapper
@@ -230,7 +230,9 @@ class Metered(Wrapper):
             for each in meters:
                 each.end(request.purpose, usage, failed=failed, saved=saved)
             try:
-                if observers and (failed or usage is not None):  # neither: the call was cancelled, and had paid nothing
+                if observers and (
+                    failed or (failure is not None and not costs_nothing(failure)) or usage is not None
+                ):  # neither: the call was cancelled, and had paid nothing
                     record = CallRecord(
                         request.purpose,
                         self.name,

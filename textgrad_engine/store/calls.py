@@ -11,7 +11,7 @@ from textgrad_engine.llm import toolcalls
 from textgrad_engine.llm.answers import Answer
 from textgrad_engine.llm.as_json import recorded, request_from_json
 from textgrad_engine.llm.attachments import in_names
-from textgrad_engine.llm.charged import is_estimated, usage_of, was_sent
+from textgrad_engine.llm.charged import is_estimated, unknown_of, usage_of, was_sent
 from textgrad_engine.llm.errors_as_json import REFUSAL, error_from_json, refusal_to_json
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.response import Completion, completion_from_json
@@ -135,6 +135,8 @@ def _answer_to_json(answer: Completion, asked: str) -> dict[str, Any]:
         entry["items"] = [dict(each) for each in answer.items]
     if is_estimated(answer):
         entry["estimated"] = True
+    if answer.unknown is not None:
+        entry["unknown"] = answer.unknown.model_dump()
     return entry
 
 
@@ -147,6 +149,8 @@ def _error_to_json(error: BaseException) -> dict[str, Any]:
         entry["cost_unknown"] = True
     if isinstance(error, ModelError) and error.usage_estimated:
         entry["estimated"] = True
+    if (unknown := unknown_of(error)) is not None:
+        entry["unknown"] = unknown.model_dump()
     if isinstance(error, ModelError) and error.counted_again:
         entry["counted_again"] = True
     if notes := getattr(error, "__notes__", None):
@@ -194,8 +198,8 @@ def answer_from_json(entry: Mapping[str, Any], *, nth: int, line: int, source: i
 def _outcome(entry: Mapping[str, Any]) -> Completion | ModelError:
     if "error" in entry:
         name, _, message = str(entry["error"]).partition(": ")
-        told = {key: entry[key] for key in ("usage", "estimated", "notes", *REFUSAL) if key in entry}
-        sent = None if entry.get("cost_unknown") or "usage" in entry else False
+        told = {key: entry[key] for key in ("usage", "estimated", "unknown", "notes", *REFUSAL) if key in entry}
+        sent = None if entry.get("cost_unknown") or "usage" in entry or "unknown" in entry else False
         return error_from_json({"type": name, "message": message, "sent": sent, **told})
     saved = dict(entry.get("saved") or {})
     return completion_from_json(
@@ -213,6 +217,7 @@ def _outcome(entry: Mapping[str, Any]) -> Completion | ModelError:
             "saved": saved.get("usage"),
             "saved_latency": saved.get("latency"),
             "words": entry.get("words", ""),
+            "unknown": entry.get("unknown"),
         }
     )
 

@@ -15,7 +15,7 @@ from typing import Any, Self
 from textgrad_engine.errors import BudgetExceeded, RunError, Stopped
 from textgrad_engine.file_errors import reason_of
 from textgrad_engine.llm.attachments import Attachment, attachments_in
-from textgrad_engine.llm.charged import usage_of
+from textgrad_engine.llm.charged import costs_nothing
 from textgrad_engine.llm.disk_reserve import Room
 from textgrad_engine.llm.ids import digest
 from textgrad_engine.llm.redact import redacted, secrets_among, secrets_named
@@ -190,7 +190,7 @@ class RunFolder:
 
     def _on_call(self, event: CallEnded) -> None:
         error = event.record.error
-        if isinstance(error, Stopped | BudgetExceeded | RunError) and usage_of(error) is None:
+        if isinstance(error, Stopped | BudgetExceeded | RunError) and costs_nothing(error):
             return  # it was never sent
         place = self._places.get(event.phase, Place(event.phase))
         entry = completion_to_json(event, place)
