@@ -1237,16 +1237,20 @@ def test_looking_at_one_example_is_no_evaluation_of_a_run(cli: Any, task: Path, 
     assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
 
 
-def test_what_others_wrote_into_an_example_moves_no_cursor(cli: Any, task: Path) -> None:
-    """Nor ends the block of a summary that holds it."""
+def test_what_others_wrote_into_an_example_moves_no_cursor(
+    cli: Any, task: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor ends the block of a summary that holds it, wherever its lines are broken."""
     rows = [json.loads(line) for line in (task / "val.jsonl").read_text(encoding="utf-8").splitlines()]
     rows[0] |= {"id": "a\n```\x1b[31m", "ticket": "x\n```\n\x1b[2Jy\u202ez [bold]b[/bold]", "[red]no\n```te": "n"}
     (task / "val.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    shown = cli("compare", task, "--prompt", "gifts.txt", "--example", rows[0]["id"])
-    assert shown.exit_code == 0, shown.stderr
-    assert not [line for line in shown.stdout.splitlines() if re.match(r" {0,3}`", line)]
-    assert all(line.isprintable() for line in shown.stdout.splitlines())
-    assert "[bold]b[/bold]" in shown.stdout
+    for columns in range(len(str(task)) + 2, len(str(task)) + 14):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        shown = cli("compare", task, "--prompt", "gifts.txt", "--example", rows[0]["id"])
+        assert shown.exit_code == 0, shown.stderr
+        assert not [line for line in shown.stdout.splitlines() if re.match(r" {0,3}`", line)]
+        assert all(line.isprintable() for line in shown.stdout.splitlines())
+        assert "[bold]b[/bold]" in shown.stdout
 
 
 def test_the_report_says_how_a_lost_answer_is_looked_at(cli: Any, task: Path) -> None:

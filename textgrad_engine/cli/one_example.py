@@ -18,7 +18,7 @@ from textgrad_engine.data.names import suggest
 from textgrad_engine.errors import DataError, RunError
 from textgrad_engine.llm.attachments import in_names
 from textgrad_engine.report.looked_at import LookedAt, answer_in_full, expected_of, in_full, looked_at
-from textgrad_engine.report.printing import is_shown_as, printed, styled
+from textgrad_engine.report.printing import hanging, is_shown_as, printed, styled
 from textgrad_engine.report.words import count, score
 
 if TYPE_CHECKING:
@@ -148,7 +148,8 @@ def in_words(arms: Sequence[Arm], rows: Sequence[Result | Failure], whole: Arm) 
     first = arms[0].task
     (name,) = first.dataset.ids
     on = examples_of(whole.task.subject, first.about)
-    parts: list[RenderableType] = [styled(f"{first.subject.path}: {name} in {on}", "bold"), ""]
+    # Of ids that others wrote no line begins with what would end the block of a summary.
+    parts: list[RenderableType] = [hanging("", " " * 4, f"{first.subject.path}: {name} in {on}", "bold"), ""]
     parts += in_full(_as_written(whole.task, name), first.config.target_columns())
     done = {each.arm.number: each for each in rows}
     for arm in arms:
