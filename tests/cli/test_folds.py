@@ -225,6 +225,30 @@ def test_what_other_runs_left_of_a_budget_is_said_to_go_on_with_it(cli: Any, few
     assert done.exit_code == 0, done.stderr
 
 
+def test_a_larger_budget_holds_for_the_next_resume_too(cli: Any, few: Path) -> None:
+    """Runs that had come to their end before keep the config that they ended with."""
+    run = Path("runs/raised")
+    assert cli("train", few, "--folds", 3, "--run-dir", run, "--budget-calls", 345).exit_code == 3
+
+    def budgets() -> dict[str, tuple[str, int]]:
+        found = {}
+        for part in sorted(run.glob("*/config.json")):
+            kept = json.loads(part.read_text(encoding="utf-8"))
+            result = json.loads((part.parent / "result.json").read_text(encoding="utf-8"))
+            found[part.parent.name] = result["status"], kept["config"]["budget"]["calls"]
+        return found
+
+    before = budgets()
+    assert before["fold-1"] == ("finished", 345)
+    assert ("budget", 345) in before.values()
+    assert cli("resume", run, "--budget-calls", 346).exit_code == 3
+    raised = budgets()
+    assert raised["fold-1"] == ("finished", 345)
+    assert ("budget", 346) in raised.values()
+    cli("resume", run)
+    assert budgets() == raised
+
+
 def test_exit_code_goes_by_the_verdict_of_all_folds(cli: Any, home: Path, whole: str, spent: Result) -> None:
     """As of one run; where it came to no end, by what the folds were tested on."""
     assert cli("show", whole, "--exit-code").exit_code == 0

@@ -44,6 +44,7 @@ from textgrad_engine.store import (
     whole_of,
     write_folds,
 )
+from textgrad_engine.store.cut import begun_with
 from textgrad_engine.train import TrainResult
 from textgrad_engine.train.evaluator import clusters_of
 from textgrad_engine.train.events import current_part
@@ -53,8 +54,10 @@ from textgrad_engine.train.shares import fit_parts
 from textgrad_engine.train.splits import clusters_of_equals
 
 
-def first_of(folds: Folds) -> Run:
-    """The first run of a cross-validation that keeps its config, which is that of all.
+def last_of(folds: Folds) -> Run:
+    """The run of a cross-validation that was begun or gone on with last, of those that keep their config.
+
+    A larger budget, or another endpoint, is in the config of those alone that went on with it.
 
     Raises:
         RunError: none was begun, or none keeps it; or somebody is at work on one.
@@ -63,7 +66,7 @@ def first_of(folds: Folds) -> Run:
         check_unlocked(path)
     runs = [run for run in folds.runs.values() if run.by_command is not None or folds.from_python]
     if runs:
-        return runs[0]
+        return max(runs, key=lambda run: str(begun_with(run).get("time", "")))
     if any(any(run.completions()) for run in folds.runs.values()):
         raise RunError(
             f"{folds.path}: none of its runs has a config.json, and some were paid for; restore that of one of them"

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from textgrad_engine.cli import build, resume_words, run_data, runs
-from textgrad_engine.cli.folds import carry_out_folds, check_as_before, end_folds, first_of, parts_for
+from textgrad_engine.cli.folds import carry_out_folds, check_as_before, end_folds, last_of, parts_for
 from textgrad_engine.cli.folds_shown import folds_as_json, folds_in_a_line
 from textgrad_engine.cli.options import (
     BaseUrl,
@@ -124,7 +124,9 @@ def resume(
 
 
 def _unfinished(run: Path, *, limited: bool, quiet: bool, as_json: bool) -> tuple[Folds | None, Run]:
-    """What is to go on: a cross-validation and its first run, or None and a run; a finished one is left at once.
+    """What is to go on: a cross-validation and that run of it which began last, or None and a run.
+
+    A finished one is left at once.
 
     Args:
         run: the folder.
@@ -138,7 +140,7 @@ def _unfinished(run: Path, *, limited: bool, quiet: bool, as_json: bool) -> tupl
     folds = read_folds(run) if is_folds(run) else None
     if folds is not None and folds.finished:
         _leave(run, _shown_by(run), folds_in_a_line(folds), lambda: folds_as_json(folds), quiet=quiet, as_json=as_json)
-    found = read_run(run) if folds is None else first_of(folds)
+    found = read_run(run) if folds is None else last_of(folds)
     if (
         folds is None
         and (result := found.result) is not None
