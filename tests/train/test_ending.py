@@ -858,6 +858,47 @@ def test_the_part_of_the_end_grows_with_the_texts_and_shrinks_with_what_is_known
         assert ending.kept.calls == 20
 
 
+def spend(account: Any, tokens: int, most: int) -> None:
+    """A call that might have needed more than it took."""
+    assert account.reserve(Amount(1, most, 0))
+    account.settle(Amount(1, most, 0), llm.Usage(calls=1, input_tokens=tokens, dollars=0.0), charged=True)
+
+
+def test_what_other_calls_may_need_is_not_kept_for_the_test() -> None:
+    """An optimizer's answer may be many times as long as those of the program."""
+    with tg.budget(tokens=20_000) as account:
+        ending = Ending(seed=60, prompts=1, tests=20)
+        spend(account, 100, most=300)
+        ending.learn(llm.Usage(calls=1, input_tokens=100), 1)
+        spend(account, 500, most=9000)
+        ending.keep_for(60, 0)
+        assert ending.kept.tokens == 20 * 2 * 125 + 300
+        ending.keep_for(90, 0)  # a byte may be a token, and is a third of one in the mean
+        assert ending.kept.tokens == 20 * 125 + round(20 * 110 * 1.25) + 300 + 30
+
+
+@pytest.mark.parametrize(("left", "drawn"), [(5300, 20), (4300, 20), (4299, 0)])
+def test_a_test_is_begun_that_has_room_if_it_takes_no_more_than_expected(left: int, drawn: int) -> None:
+    """With nothing to spare, as what both prompts were run on is kept where it takes more."""
+    with tg.budget(tokens=20_000) as account:
+        ending = Ending(seed=60, prompts=1, tests=20)
+        spend(account, 100, most=300)
+        ending.learn(llm.Usage(calls=1, input_tokens=100), 1)
+        spend(account, 19_900 - left, most=19_900)
+        assert ending.drawn(60) == drawn
+
+
+def test_without_a_limit_in_calls_their_failures_take_no_room() -> None:
+    """There is nothing that they would be a part of."""
+    with tg.budget(tokens=100_000) as account:
+        ending = Ending(seed=60, prompts=1, tests=20)
+        spend(account, 100, most=300)
+        ending.learn(llm.Usage(calls=1, input_tokens=100), 1)
+        account.hold(Amount(50, 0, 0))
+        ending.keep_for(60, 0)
+        assert ending.kept.calls == 40
+
+
 def reply(chat: tg.nn.Module) -> str:
     return str(chat(x="a").data)
 

@@ -87,6 +87,7 @@ class Ending(Reserve):
         self._searches, self.no_controls = Amount(), ""
         self._every = self.tests = tests
         self._cost: _Cost | None = None
+        self._call = Amount()  # the most that one of the program may need
         self.shortage = ""
 
     def learn(self, used: Usage, examples: int) -> None:
@@ -96,6 +97,7 @@ class Ending(Reserve):
         held.add(self._held, -1)
         tokens, pico = used.total_tokens + held.tokens, (used.dollars or 0.0) * PICO + held.pico
         self._cost = _Cost(used.calls * share, tokens * share, pico * share)
+        self._call = self.largest
         free = self.free
         half = Amount(free.calls // 2, free.tokens // 2, free.pico // 2)
         self.tests = self._that_fit(self._seed, half)
@@ -117,7 +119,7 @@ class Ending(Reserve):
         """
         if self._cost is None:
             return
-        amount = self._with_margin(self._cost_of(best).of(missing))
+        amount = self._with_margin(self._cost_of(best).of(missing), best)
         amount.add(self._test(best, self.tests))
         amount.add(self._searches)
         self.parts = self._parts(best, self.tests)
@@ -139,22 +141,22 @@ class Ending(Reserve):
                 if part != "best" or not each.moved:
                     on_record.setdefault(part, Amount()).add(amount)
 
-        def fits(some: int, controls: bool, failing: bool = True) -> bool:
-            parts, new = self._parts(best, some, failing), Amount()
+        def fits(some: int, controls: bool, spare: bool = True) -> bool:
+            parts, new = self._parts(best, some, spare), Amount()
             parts["controls"].add(self._searches)
             for part, amount in parts.items():
                 if controls or part != "controls":
                     known = on_record.get(part, Amount())
                     new.add(amount.by(lambda takes, has: max(0, takes - has), known))
-            largest = Amount() if new == Amount() else self.largest
+            largest = Amount() if new == Amount() else self._largest_with(best or self._seed)
             return Amount(new.calls, new.tokens + largest.tokens, new.pico + largest.pico).within(room)
 
         drawn = self._most_that(lambda some: fits(some, controls=True))
         # A search that is played back may have more than its part, and a test goes before controls.
         if drawn < self.tests:
             drawn = max(drawn, self._most_that(lambda some: some <= self.tests and fits(some, controls=False)))
-        if not drawn and self._failed:  # calls need not fail again, and what was run when the budget is spent is kept
-            drawn = self._most_that(lambda some: some <= self.tests and fits(some, controls=False, failing=False))
+        if not drawn:  # it may take no more than expected, and what was run when the budget is spent is kept
+            drawn = self._most_that(lambda some: some <= self.tests and fits(some, controls=False, spare=False))
         return max(drawn, tested) if Amount().within(room) else drawn
 
     def _share_with_controls(self, val: int, half: Amount) -> None:
@@ -165,7 +167,7 @@ class Ending(Reserve):
             self._leave_controls_out(f"{fewest} test examples with their texts, too, take about {takes}")
             return
         before, tested = self._cost_of(self._seed).of(val), self._test(self._seed, self.tests)
-        validated = self._with_margin(before)
+        validated = self._with_margin(before, self._seed)
         share, searches = Amount(UNLIMITED, UNLIMITED, UNLIMITED), Amount()
         for name, left in vars(self.free).items():
             if left >= UNLIMITED:
@@ -246,40 +248,52 @@ class Ending(Reserve):
         parts = [self._every, *range(self._every - 1, FEWEST - 1, -1)]
         return next(filter(fit, parts), 0)
 
-    def _cost_of(self, best: int, failing: bool = True) -> _Cost:
-        """What an example takes with texts of a length, where as many calls fail as did so far, or none."""
+    def _cost_of(self, best: int, spare: bool = True) -> _Cost:
+        """What an example takes with texts of a length, where some calls fail as they did so far, or none."""
         assert self._cost is not None
         cost = self._cost
         more = max(0, best - self._seed) / _BYTES * max(1.0, cost.calls / self._prompts)
         tokens = cost.tokens + more
         pico = cost.pico * tokens / cost.tokens if cost.tokens else cost.pico
-        return _Cost(cost.calls * (1 + _BESIDE * self._failed * failing), tokens, pico)
+        return _Cost(cost.calls * (1 + _BESIDE * self._failed * spare), tokens, pico)
+
+    def _largest_with(self, best: int) -> Amount:
+        """The most that a call of the program may need with texts of a length, where each byte may be a token."""
+        if not self._call.tokens:  # a cache answered
+            return self.largest
+        tokens = self._call.tokens + max(0, best - self._seed)
+        return self.largest.by(min, Amount(1, tokens, -(-self._call.pico * tokens // self._call.tokens)))
 
     @property
     def _failed(self) -> float:
         """For each call that was answered, so many failed in a way that the budget counts them, too."""
         failed = self.held.calls - self._held.calls
+        if self._begun >= UNLIMITED:
+            return 0.0
         return failed / max(1, self._begun - self.free.calls - failed)
 
-    def _parts(self, best: int | None, tests: int, failing: bool = True) -> dict[Part, Amount]:
-        """What is kept of a test, by whose texts are run; with best texts of None, those are the seed texts."""
-        seed, others = [self._cost_of(each, failing).of(tests) for each in (self._seed, best or self._seed)]
+    def _parts(self, best: int | None, tests: int, spare: bool = True) -> dict[Part, Amount]:
+        """What is kept of a test, by whose texts are run; with best texts of None, those are the seed texts.
+
+        Without what is spare, it is what is expected.
+        """
+        seed, others = [self._cost_of(each, spare).of(tests) for each in (self._seed, best or self._seed)]
         found: dict[Part, Amount] = {"seed": seed, "best": Amount() if best is None else others, "controls": Amount()}
         for _ in range(self.controls):
             found["controls"].add(others)
-        return {part: _beside(amount) for part, amount in found.items()}
+        return {part: _beside(amount) for part, amount in found.items()} if spare else found
 
     def _test(self, best: int | None, tests: int) -> Amount:
         """What the seed texts, the best ones, if there are others, and those of controls take on test examples."""
         amount, others = self._cost_of(self._seed).of(tests), self.controls + (best is not None)
         for _ in range(others):
             amount.add(self._cost_of(best or self._seed).of(tests))
-        return self._with_margin(amount)
+        return self._with_margin(amount, best or self._seed)
 
-    def _with_margin(self, amount: Amount) -> Amount:
+    def _with_margin(self, amount: Amount, best: int) -> Amount:
         if amount == Amount():
             return amount
-        largest, amount = self.largest, _beside(amount)
+        largest, amount = self._largest_with(best), _beside(amount)
         return Amount(amount.calls, amount.tokens + largest.tokens, amount.pico + largest.pico)
 
 
