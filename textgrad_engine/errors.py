@@ -130,8 +130,8 @@ class ModelError(TextgradError, RuntimeError):
     """Base of everything that can go wrong between a request and its answer.
 
     Attributes:
-        sent: False when it is certain that nothing reached the endpoint, so that nothing can be charged; True when the
-            endpoint had begun to answer, whatever status the error has; else None.
+        sent: False when it is certain that nothing reached the endpoint, or that it took nothing on (it is overloaded),
+            so that nothing can be charged; True when it had begun to answer, whatever status the error has; else None.
         usage: what the failed call is known to have used (an `llm.Usage`), e.g. for an answer that was cut off; else
             None.
         usage_estimated: whether `usage` was counted here, since the endpoint did not say it.

@@ -12,6 +12,7 @@ from textgrad_engine.errors import (
     RateLimited,
     ServerFailed,
 )
+from textgrad_engine.llm.charged import was_sent
 from textgrad_engine.llm.reported import reported
 from textgrad_engine.llm.request import Message, Purpose, Request
 from textgrad_engine.llm.statuses import error_of, retry_after
@@ -130,6 +131,29 @@ def test_words_about_time_in_a_request_that_is_refused_for_good_hold_nobody_up()
     assert error_of(400, said, {}, "m", "w").retry_after is None
     assert error_of(503, said, {}, "m", "w").retry_after == 60.0
     assert error_of(400, said, {"retry-after": "3"}, "m", "w").retry_after == 3.0
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "sent"),
+    [
+        (529, '{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}', False),
+        (503, '[{"error": {"code": 503, "message": "try later", "status": "UNAVAILABLE"}}]', False),
+        (503, '{"error": {"message": "Our servers are busy", "code": "server_is_overloaded"}}', False),
+        (503, '{"error": {"message": "Loading model", "type": "unavailable_error"}}', False),
+        (503, "server busy, please try again.  maximum pending requests exceeded", False),
+        (503, "<html><h1>503 Service Temporarily Unavailable</h1></html>", False),
+        (503, "no healthy upstream", False),
+        (503, "upstream connect error or disconnect/reset before headers. reset reason: overloaded", None),
+        (503, "", None),
+        (500, '{"error": {"type": "overloaded_error"}}', None),
+        (504, "unavailable", None),
+    ],
+)
+def test_what_an_endpoint_takes_not_on_is_not_charged(status, text, sent):
+    """Its worst case would be held in the budget, and an hour of overload would spend that."""
+    error = error_of(status, text, {}, "m", "http://host/v1")
+    assert (type(error), error.sent) == (ServerFailed, sent)
+    assert was_sent(error) is (sent is None)
 
 
 @pytest.mark.parametrize(("said", "seconds"), [("Loading model", 15.0), ("broke", None)])

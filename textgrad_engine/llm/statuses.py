@@ -22,6 +22,7 @@ from textgrad_engine.errors import (
     ServerFailed,
 )
 from textgrad_engine.llm import refusals
+from textgrad_engine.llm.charged import mark
 from textgrad_engine.llm.refusals import Refusal
 from textgrad_engine.llm.refused import left_out, refused_of_all, refused_setting
 from textgrad_engine.llm.request import Request
@@ -161,6 +162,11 @@ _NO_CHAT = re.compile(
     r"not a chat model|only supported in v1/responses|chatcompletion operation does not work"  # OpenAI, Azure
 )
 
+_TURNED_AWAY = re.compile(r"overloaded|unavailable|loading model|server busy|high demand|no healthy upstream|capacity")
+_BROKE = re.compile(r"disconnect|reset|terminat|timeout|timed out")
+"""What a server says that takes nothing on now (RFC 9110, 15.6.4), so that nothing of a request was worked on; and what
+proxies say beside the same status that lost what they had passed on (Envoy)."""
+
 _LOADING = re.compile(r"loading model|currently loading|model is loading")
 _LOADS = 15.0
 """Seconds to wait for a server that is reading its model from disk, which takes a minute or more."""
@@ -206,6 +212,8 @@ def meant(status: int, refusal: Refusal, wait: float | None, about: str, asked: 
         loads = _LOADS if kind is ServerFailed and _LOADING.search(refusal.all) else None
         wait = loads if named is None else named
     found = kind(f"{about.rstrip('. ')}; {repair}" if repair else about, status=status, retry_after=wait)
+    if status in (503, 529) and _TURNED_AWAY.search(refusal.all) and not _BROKE.search(refusal.all):
+        mark(found, sent=False)
     if type(found) is BadRequest and not _FLAGGED.search(refusal.all):
         found.setting = refused_of_all(status, refusal, asked)
         found.unserved = repair == _NOTHING_THERE and not found.setting
