@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textgrad_engine.data import Dataset, random_split
+from textgrad_engine.data.overlap import overlap
 from textgrad_engine.errors import DataError
 
 
@@ -92,6 +93,14 @@ def test_the_same_seed_gives_the_same_parts() -> None:
     assert ids == [part.ids for part in random_split(dataset, [0.5, 0.5], seed=0)]
     assert ids != [part.ids for part in random_split(dataset, [0.5, 0.5], seed=1)]
     assert all(name.startswith("all:") for name in ids[0])
+
+
+def test_inputs_that_differ_in_case_and_white_space_alone_stay_together() -> None:
+    """As `check_splits` would find them in both parts otherwise."""
+    rows = [{"q": f"{'Is' if number % 2 else ' is'} lamp {number // 2}\n dark?"} for number in range(40)]
+    train, test = random_split(rows, [0.5, 0.5], seed=0, together=["q"])
+    assert [len(train), len(test)] == [20, 20]
+    assert not [each for each in overlap(train, test) if each.kind == "exact"]
 
 
 @given(rows=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=40, max_size=80), seed=st.integers())

@@ -138,8 +138,8 @@ def check_splits(
     named = {name: by_position(rows, f"check_splits: {name}: ") for name, rows in given.items()}
     check(check_splits, locals() | named)
     splits = {name: _Split(rows, fields) for name, rows in named.items()}
-    compared = _digest(splits)
-    found = _found.get(compared)
+    digest = _digest(splits)
+    found = _found.get(digest)
     if found is None:
         found = [
             each
@@ -147,7 +147,7 @@ def check_splits(
             for each in _between(splits[first], splits[second], NEAR, (first, second))
         ]
         with _adding:
-            _found[compared] = found
+            _found[digest] = found
             for oldest in list(_found)[:-_REMEMBERED]:
                 del _found[oldest]
     return list(found)
@@ -177,7 +177,7 @@ def repeated(rows: Rows, *, fields: Sequence[str] | None = None) -> tuple[str, .
     """
     names = ids_of(rows)
     first: dict[str, str] = {}
-    return tuple([first.setdefault(text, name) if text else name for text, name in zip(_texts(rows, fields), names)])
+    return tuple([first.setdefault(text, name) if text else name for text, name in zip(compared(rows, fields), names)])
 
 
 def describe(found: Sequence[Overlap], sizes: dict[str, int] | None = None) -> list[str]:
@@ -207,8 +207,13 @@ def describe(found: Sequence[Overlap], sizes: dict[str, int] | None = None) -> l
     return sentences
 
 
-def _texts(rows: Rows, fields: Sequence[str] | None) -> list[str]:
-    """What is compared of each row: without case, encoding and white space."""
+def compared(rows: Rows, fields: Sequence[str] | None) -> list[str]:
+    """What is compared of each row: without case, encoding and white space; "" where there is no text.
+
+    Args:
+        rows: the examples.
+        fields: those that are compared; None for all but ``"id"``.
+    """
     texts = []
     for row in examples_of(rows):
         names = [name for name in row if name != "id"] if fields is None else fields
@@ -264,7 +269,7 @@ class _Split:
     """A split as it is compared; what is worked out about its texts is kept for further comparisons."""
 
     def __init__(self, rows: Rows, fields: Sequence[str] | None) -> None:
-        self.ids, self.texts = ids_of(rows), _texts(rows, fields)
+        self.ids, self.texts = ids_of(rows), compared(rows, fields)
         self.places: dict[str, int] = {}
         for index, text in enumerate(self.texts):
             if text:

@@ -36,7 +36,7 @@ def split_evenly(
         fractions: the share of each part; they sum to 1.
         seed: equal seeds give equal parts.
         clusters: the field that says which examples belong together; None for none.
-        together: examples that are equal in all of these fields belong together, too.
+        together: examples that are equal in all of these fields, but for case and white space, belong together, too.
 
     Raises:
         ValueError: there are fewer clusters than parts.

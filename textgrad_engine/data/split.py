@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from textgrad_engine.checks import check, in_order
 from textgrad_engine.data.dataset import Dataset, Examples, Subset, by_position
+from textgrad_engine.data.overlap import compared
 from textgrad_engine.data.sampler import RandomSampler
 from textgrad_engine.errors import DataError
 from textgrad_engine.keywords import names_told
@@ -36,8 +37,8 @@ def random_split(
         seed: equal seeds give equal parts.
         clusters: the field of the examples that says which belong together, such as the document that several questions
             are about. These stay in one part; fractions and lengths are then of clusters, not of examples.
-        together: fields, such as the inputs of a program: examples that are equal in all of them are a cluster, too, so
-            that no test example was trained on.
+        together: fields, such as the inputs of a program: examples that are equal in all of them, but for case and
+            white space, are a cluster, too, so that no test example was trained on.
 
     Raises:
         ValueError: the fractions sum to something else, or one is negative or so small that its part would be empty.
@@ -82,9 +83,10 @@ def members_of(rows: Subset[Any], clusters: str | None, together: Sequence[str])
         return index
 
     seen: dict[str, int] = {}
-    for index, row in enumerate(rows):
+    texts = compared(rows, together) if together else [""] * len(rows)
+    for index, (row, text) in enumerate(zip(rows, texts)):
         keys = [] if clusters is None else [f"cluster {row[clusters]}"]
-        for key in [*keys, *([f"equal {key_of(row, together)}"] if together else [])]:
+        for key in [*keys, *([f"equal {text or key_of(row, together)}"] if together else [])]:
             one, other = sorted((root(seen.setdefault(key, index)), root(index)))
             first[other] = one
     members: dict[int, list[int]] = {}
