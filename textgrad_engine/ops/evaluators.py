@@ -9,19 +9,18 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from textgrad_engine import dispatch, fences, templates
 from textgrad_engine.autograd import Function, Source, Variable, is_grad_enabled, is_seed
-from textgrad_engine.autograd.examples import EXAMPLE
-from textgrad_engine.errors import ScoreError, TextgradError
+from textgrad_engine.errors import ScoreError
 from textgrad_engine.llm.conversation import is_conversation
 from textgrad_engine.ops.entries import stacked
 from textgrad_engine.ops.model_call import ask
+from textgrad_engine.ops.own_scores import outcome_of
 from textgrad_engine.ops.pass_on import Compute, data_of
-from textgrad_engine.ops.scores import Reduction, as_scale, decimal_of, plain_number, reduced, successes
+from textgrad_engine.ops.scores import Reduction, as_scale, reduced, successes
 from textgrad_engine.ops.what_if import described_change, edited_text
 from textgrad_engine.plain_values import as_own, as_python
 from textgrad_engine.wording import a_class, told
@@ -229,7 +228,7 @@ class _Deterministic(Evaluator):
         count = count_of(prediction)
         pairs = list(zip(entries_of(prediction, count), entries_of(target, count)))
         arguments = [(got,) if target is None else (got, wanted) for got, wanted in pairs]
-        calls = [dispatch.caught(_outcome, eval_fn, purpose, each, scale) for each in arguments]
+        calls = [dispatch.caught(outcome_of, eval_fn, purpose, each, scale) for each in arguments]
         outcomes = await asyncio.gather(*calls)
         if errors := [outcome for outcome in outcomes if isinstance(outcome, BaseException)]:
             if errors[1:]:
@@ -273,68 +272,6 @@ def in_digits(number: float, full: float | None = None) -> str:
     """
     short = f"{round(number, 4):.12g}" if abs(number) >= 1 else f"{number:.4g}"
     return str(number) if full is not None and float(short) >= full > number else short
-
-
-async def _outcome(
-    eval_fn: Callable[..., Any], purpose: str, arguments: tuple[Any, ...], scale: tuple[float, float] | None
-) -> tuple[Any, Any]:
-    """What the user's function says of one entry: the score and the remark on it."""
-    try:
-        return _score_in(await dispatch.called(eval_fn, *arguments), purpose, scale)
-    except Exception as error:
-        if isinstance(error, ScoreError) or not isinstance(error, TextgradError):
-            error.add_note(_asked(purpose, arguments))
-        raise
-
-
-def _score_in(outcome: Any, purpose: str, scale: tuple[float, float] | None) -> tuple[float, str | None]:
-    """The score and the remark in what the user's function gave.
-
-    Raises:
-        ScoreError: it is something else, or the score is outside of the scale.
-    """
-    said, remark = outcome if isinstance(outcome, tuple) and len(outcome) == 2 else (outcome, "")
-    score = plain_number(said)
-    apart = _in_fields(said)
-    if score is None or apart or not math.isfinite(score) or not isinstance(remark, str | None):
-        several = ". Several scores become one by their weights, in it or as losses: 0.7 * nn.Metric(...)(answer) + ..."
-        raise ScoreError(
-            f"the metric {purpose!r} must return a number, or (number, text); got {outcome!r:.60}"
-            + (apart or _as_data(said) or (several if isinstance(outcome, tuple | list | Mapping) else ""))
-        )
-    score = decimal_of(score)
-    if scale is not None and not scale[0] <= score <= scale[1]:
-        raise ScoreError(
-            f"the metric {purpose!r} gave {score:g} on a scale from {scale[0]:g} to {scale[1]:g}; give it the scale= "
-            "of the scores that it returns"
-        )
-    return score, remark
-
-
-def _in_fields(said: Any) -> str:
-    """How to return what has score and words as fields; of such an object that stands for a number these would be lost.
-
-    As `dspy.Prediction` does.
-    """
-    if isinstance(said, Mapping) and {"score", "feedback"} <= said.keys():
-        return '. Of such an object return (it["score"], it["feedback"])'
-    if hasattr(said, "score") and hasattr(said, "feedback"):
-        return ". Of such an object return (it.score, it.feedback)"
-    return ""
-
-
-def _as_data(said: Any) -> str:
-    """How to return a Variable, such as the score of a judge that is asked inside of a metric."""
-    if not isinstance(said, Variable):
-        return ""
-    return ". Return its .data; or write the loss as an nn.Module whose forward gives the Variable"
-
-
-def _asked(purpose: str, arguments: tuple[Any, ...]) -> str:
-    """What a metric that failed was asked about, for a note on its error."""
-    name = EXAMPLE.get()
-    about = " and ".join([f"the {what} {value!r:.200}" for what, value in zip(("prediction", "target"), arguments)])
-    return f"in the metric {purpose!r}{f', on example {name!r}' if name else ''}: {about}"
 
 
 def check_purpose(purpose: object) -> None:
