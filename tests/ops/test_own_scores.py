@@ -9,6 +9,7 @@ import pytest
 
 from textgrad_engine import Variable, nn
 
+GIVEN = "a metric's function is given the answer as text"
 ORDER = '{"urgency": "high", "items": ["lamp"]}'
 
 
@@ -25,7 +26,7 @@ def test_a_function_that_reads_fields_of_an_answer_is_told_that_it_is_json(funct
     with pytest.raises((TypeError, AttributeError)) as raised:
         _ = nn.Metric(function, "the urgency")(Variable(ORDER), {"urgency": "high"}).data
     (note,) = [note for note in raised.value.__notes__ if "given" in note]
-    assert "is given the answer as text, here JSON, which json.loads(...) reads" in note
+    assert f"{GIVEN}, here JSON, which json.loads(...) reads" in note
     assert 'nn.OnField(loss, "urgency")' in note
 
 
@@ -44,7 +45,7 @@ def test_a_function_that_reads_a_field_of_a_plain_answer_is_told_that_it_is_text
     with pytest.raises(AttributeError) as raised:
         _ = nn.Metric(lambda prediction, target: prediction.answer == target, "it")(Variable("high"), "high").data
     (note,) = [note for note in raised.value.__notes__ if "given" in note]
-    assert note.endswith("is given the answer as text")
+    assert note == GIVEN
 
 
 def test_another_error_of_a_function_is_told_as_it_is() -> None:

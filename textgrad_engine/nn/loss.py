@@ -72,11 +72,12 @@ class Metric(OneVariable):
 
     Args:
         fn: ``fn(prediction, target)`` returns a number (1, or the highest score of the scale, is full marks), or
-            (number, what is wrong in words). If it names ``inputs``, it gets a dict of the fields that the program was
-            called with, as the Trainer and `evaluate` know them (for Variables their data, which is waited for).
-            ``fn(prediction, inputs)`` and ``fn(prediction)`` get no target. The critic is told that the target was
-            expected, so put what must not be in an answer into ``inputs``. ``fn(*, prediction, target)`` is called by
-            name, and ``fn(gold, pred)``, whose names say so, with the target first.
+            (number, what is wrong in words). The prediction is the answer as text, also where that is JSON. If it names
+            ``inputs``, it gets a dict of the fields that the program was called with, as the Trainer and `evaluate`
+            know them (for Variables their data, which is waited for). ``fn(prediction, inputs)`` and ``fn(prediction)``
+            get no target. The critic is told that the target was expected, so put what must not be in an answer into
+            ``inputs``. ``fn(*, prediction, target)`` is called by name, and ``fn(gold, pred)``, whose names say so,
+            with the target first.
         purpose: what it checks, in words; the critic is told.
         success_fn: says of a score whether nothing needs to change; by default ``score >= 1``, and with a scale only
             the highest score does. One that takes a list of scores is first asked about all scores of a batch, as in
