@@ -34,6 +34,7 @@ from textgrad_engine.nn import (
     Rubric,
     Weighted,
 )
+from textgrad_engine.nn.metric_functions import forward_of
 from textgrad_engine.nn.scores import scores_between
 from textgrad_engine.ops.criteria import criteria_of
 from textgrad_engine.ops.images import MOST_IMAGES
@@ -102,7 +103,10 @@ def make_metric(config: Config) -> Callable[..., Variable]:
         weights[name] = 1.0 if metric.weight is None else metric.weight
         if (column := config.target_of(where, metric)) is not None:
             targets[name] = column
-    return Weighted(losses, weights, targets if config.has_own_targets else None)
+    try:
+        return Weighted(losses, weights, targets if config.has_own_targets else None)
+    except ValueError as error:
+        config.fail(str(error), "metric")
 
 
 def _loss_of(
@@ -121,7 +125,8 @@ def _loss_of(
     stated = None if metric.scale is None else (metric.scale[0], metric.scale[1])
     loss: Callable[..., Variable] = ExactMatch()
     if function is not None:
-        loss = Metric(function, metric.purpose or "", scale=stated or scale)
+        own = forward_of(function) is not function
+        loss = function if own else Metric(function, metric.purpose or "", scale=stated or scale)
     elif metric.kind == "json_match":
         loss = JSONMatch(any_order=bool(metric.any_order), graded=bool(metric.graded))
     elif metric.kind == "rubric":

@@ -25,7 +25,7 @@ from textgrad_engine.cli.settings import AnyMetric, Budget, Data, Guards, Metric
 from textgrad_engine.cli.toml_lines import Keys, line_of, place
 from textgrad_engine.data.names import suggest
 from textgrad_engine.errors import ConfigError
-from textgrad_engine.nn.metric_functions import scoring, takes_target
+from textgrad_engine.nn.metric_functions import forward_of, scoring, takes_target
 from textgrad_engine.slots import slots_of
 from textgrad_engine.wording import told
 
@@ -100,7 +100,7 @@ class Config(OfProgram):
         return [*self.code_of_the_program(), *(each for each in given if each and user_code.is_spec(each))]
 
     def metric_function(self, where: Keys, metric: Metric) -> Callable[..., Any] | None:
-        """The function that a metric names, imported; None when the metric is another.
+        """The function that a metric names, or the loss of the user's own, imported; None when the metric is another.
 
         Args:
             where: the keys that lead to its table.
@@ -112,9 +112,14 @@ class Config(OfProgram):
         found = self.import_named(metric.function, *keys)
         if not callable(found):
             self.fail(f"{named} cannot be called: {found!r}", *keys)
+        if inspect.isclass(found) and forward_of(found) is not found:
+            try:
+                found = found()
+            except TypeError as error:
+                self.fail(f"{named} cannot be made without arguments: {error}; name an object of it", *keys)
         function: Callable[..., Any] = found
         try:
-            scoring(function)
+            scoring(forward_of(function))
         except TypeError as error:
             self.fail(f"{named}: {error}", *keys)
         return function
@@ -183,7 +188,7 @@ class Config(OfProgram):
     def _takes_target(self, where: Keys, metric: Metric) -> bool:
         function = self.metric_function(where, metric)
         if function is not None:
-            return takes_target(function)
+            return takes_target(forward_of(function))
         return metric.kind != "judge" and metric.criteria is None
 
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -20,7 +20,7 @@ from textgrad_engine.data.names import listed
 from textgrad_engine.data.split import examples_in_both
 from textgrad_engine.errors import DataError
 from textgrad_engine.llm.images import is_part, name_of_part
-from textgrad_engine.nn.metric_functions import needs_two
+from textgrad_engine.nn.metric_functions import forward_of, needs_two
 from textgrad_engine.ops.criteria import criteria_of
 from textgrad_engine.slots import SLOT_NAMES, not_slots, slots_of
 from textgrad_engine.train.fields import no_text
@@ -155,7 +155,8 @@ def check_columns(config: Config, dataset: Dataset) -> None:
     for where, metric in config.metrics():
         function = config.metric_function(where, metric)
         has_own = metric.kind == "rubric" and metric.criteria is None
-        if metric.kind in ("exact_match", "json_match") or has_own or (function is not None and needs_two(function)):
+        needs = metric.kind in ("exact_match", "json_match") or has_own
+        if needs or (function is not None and needs_two(forward_of(function))):
             _check_targets(config, dataset, where, metric)
 
 

@@ -11,6 +11,7 @@ from textgrad_engine.cli.settings import Metric
 from textgrad_engine.cli.toml_lines import Keys
 from textgrad_engine.data.names import listed, suggest
 from textgrad_engine.llm.schema import as_list, follow
+from textgrad_engine.nn.metric_functions import forward_of
 from textgrad_engine.ops.criteria import criteria_of
 from textgrad_engine.plain_values import is_number
 from textgrad_engine.report.toml import toml_value
@@ -37,10 +38,12 @@ def check_metrics(config: Config) -> None:
         table = table_of(where)
         if metric.name is not None and metric.function is not None:
             config.fail(f"{table} has name and function; take one of them out", *where, "function")
-        allowed = _OF_KIND[metric.kind]
+        function = config.metric_function(where, metric)
+        own = forward_of(function) is not function
+        allowed, kind = ((), "a loss of your own") if own else (_OF_KIND[metric.kind], metric.kind)
         for key in ("instructions", "criteria", "scale", "purpose", "images", "any_order", "graded"):
             if getattr(metric, key) is not None and key not in allowed:
-                config.fail(f"{table} {key} means nothing to {metric.kind}; take it out", *where, key)
+                config.fail(f"{table} {key} means nothing to {kind}; take it out", *where, key)
         if allowed[:1] in (("instructions",), ("purpose",)) and not (getattr(metric, allowed[0]) or "").strip():
             config.fail(
                 f'{table} {metric.kind} wants {allowed[0]} = "...", what to look for in words', *where, allowed[0]
@@ -72,7 +75,6 @@ def check_metrics(config: Config) -> None:
                 "target",
             )
         _check_criteria(config, where, metric)
-        config.metric_function(where, metric)
         _check_field(config, where, metric)
     if config.data.target not in ("target", *config.target_columns()):
         config.fail(

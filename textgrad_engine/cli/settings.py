@@ -156,6 +156,9 @@ _Number = Annotated[float, WrapValidator(_as_written), PlainSerializer(lambda nu
 class Metric(Section):
     """The score: a ``name``, or a ``function`` = ``"module:function"`` with its ``purpose`` in words.
 
+    A function may also be a loss of the user's own, an `nn.Module` or its class, which is given all that the program
+    gave, and has no purpose.
+
     A judge or a function may have a ``scale``, the lowest and the highest score. `field` is the part of the answer that
     is scored, or the last that a regular expression matches, `pattern`, and `default` stands for it where the answer
     lacks it. Of several metrics each may have a `weight`, a

@@ -54,6 +54,16 @@ def needs_two(function: Callable[..., Any]) -> bool:
     return any(each.default is each.empty for each in [*places[1:2], *named])
 
 
+def forward_of(loss: Any) -> Any:
+    """What a loss is called by: the forward of a module, or of a class of these; a function as it is.
+
+    Example:
+        >>> forward_of(len) is len
+        True
+    """
+    return getattr(loss, "forward", loss)
+
+
 def with_fields(loss: Callable[..., Any]) -> Score:
     """How a loss is called: one whose forward names ``inputs``, as nn.Judge's, is shown what the program was given.
 
@@ -74,7 +84,7 @@ class _Called:
     """A loss whose arguments were looked at: once, as that costs more than most losses."""
 
     def __init__(self, loss: Callable[..., Any]) -> None:
-        forward = getattr(loss, "forward", loss)
+        forward = forward_of(loss)
         self._plain = told(loss) if inspect.isroutine(loss) else ""
         self._loss = loss if forward is not loss else scoring(loss)
         self._targeted, self._reads_inputs = takes_target(forward), names_inputs(forward)

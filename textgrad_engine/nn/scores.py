@@ -12,7 +12,7 @@ from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import check
 from textgrad_engine.errors import ScoreError
 from textgrad_engine.keywords import names_told
-from textgrad_engine.nn.loss import ExactMatch, TextLoss, needs_target, takes_criteria
+from textgrad_engine.nn.loss import ExactMatch, Metric, TextLoss, needs_target, takes_criteria
 from textgrad_engine.nn.metric_functions import CalledLosses
 from textgrad_engine.nn.module import Module, OneVariable
 from textgrad_engine.ops.backtracking import warn_of_endless
@@ -365,6 +365,8 @@ def _scale_of(name: str, loss: Callable[..., Any]) -> tuple[float, float]:
     if any(isinstance(each, TextLoss) for each in losses_in(loss)):
         raise ValueError(f"Weighted: the loss {name!r} is a TextLoss, which gives words and no score; take nn.Judge")
     repair = "give it scale=(0, 1), or what they are"
+    if not any(isinstance(each, Metric) for each in losses_in(loss)):
+        repair = "write self.scale = (0, 1) in its __init__, or what they are"
     if not isinstance(loss, Module):
         repair = "nn.Metric(function, purpose, scale=(0, 1)) makes a loss of a function, with what they are"
     raise ValueError(f"Weighted: the loss {name!r} does not say from where to where its scores go; {repair}")

@@ -149,7 +149,8 @@ def refuse_several_outputs(prediction: Any) -> None:
     if not isinstance(prediction, Variable | str | int | float | list):
         raise ScoreError(
             f"this loss scores one Variable, got {outputs_in_words(prediction)}; have the program return one Variable, "
-            "or a dict of several by name, of which nn.OnField(loss, name) scores one, in a config field = name"
+            "or a dict of several by name, of which nn.OnField(loss, name) scores one, in a config field = name; a "
+            "loss that reads several of them is an nn.Module of your own (docs/porting.md)"
         )
     if are_messages(prediction):  # each would be scored by itself, and the scores added up
         raise ScoreError(
