@@ -48,6 +48,8 @@ _OURS = {
     "run_dir": ("output_dir", "log_dir", "ckpt_path", "default_root_dir"),
     "proposals": ("num_candidates", "num_trials"),
     "frontier": ("frontier_type",),
+    "merges": ("use_merge", "max_merge_invocations"),
+    "proposer": ("instruction_proposer", "custom_instruction_proposer", "custom_candidate_proposer"),
     "beam": ("beam_size", "beam_width"),
     "sets": ("num_candidate_programs",),
     "least": ("metric_threshold",),
@@ -91,7 +93,7 @@ _OF_A_MODEL = (
 """What `llm.resolve` takes and nobody else does, beside a name of it in other libraries."""
 
 _IN_WORDS = {
-    **dict.fromkeys(("engine", "lm", "model", "backward_engine", "reflection_lm"), _MODELS),
+    **dict.fromkeys(("engine", "lm", "model", "backward_engine", "reflection_lm", "task_lm"), _MODELS),
     **{
         name: f"llm.resolve(name, {'base_url' if name == 'api_base' else name}=...) makes a model with it, which is "
         "given in the place of its name"
@@ -108,12 +110,38 @@ _IN_WORDS = {
     ),
     "cache": "`with llm.caching(folder)` around it keeps answers on disk",
     "track_stats": "leave it out: the result has each step, and Trainer(run_dir=...) keeps each call",
-    "display_table": "the Evaluation has ids, scores and predictions, a row each",
+    **dict.fromkeys(
+        ("display_table", "return_outputs", "return_all_scores"),
+        "the Evaluation has ids, scores and predictions, a row each",
+    ),
+    **dict.fromkeys(
+        ("max_errors", "failure_score", "raise_on_exception", "provide_traceback"),
+        "leave it out: an answer that is lost counts as none, not as wrong, and an error of your own code is raised",
+    ),
+    **dict.fromkeys(
+        ("candidate_selection_strategy", "candidate_selector"),
+        "leave it out: a parent is drawn by how many examples it is best on",
+    ),
+    **dict.fromkeys(
+        ("component_selector", "module_selector"),
+        "leave it out: the prompt that is changed is drawn by how much feedback went to it",
+    ),
+    **dict.fromkeys(
+        ("skip_perfect_score", "perfect_score"),
+        "leave it out: nothing is said of an answer with full marks, and nobody is asked about it",
+    ),
+    "seed_candidate": "leave it out: a run begins with the texts that the parameters have",
+    "adapter": "leave it out: any nn.Module is trained, and an app that asks models is llm.CallableModel(app)",
+    "stop_callbacks": "a callback of a Trainer may raise train.StopTraining, and tg.budget(...) bounds what is asked",
+    "add_format_failure_as_feedback": 'ops.field(answer, name, default="") scores an answer in another form, and its '
+    "prompt is told why",
     **dict.fromkeys(
         ("progress", "progress_bar", "enable_progress_bar", "display_progress", "display_progress_bar", "verbose"),
         "report.Progress(), a callback of a Trainer, shows how a run goes on",
     ),
-    **dict.fromkeys(("logger", "loggers"), "a tracker is one of the callbacks (docs/extending.md)"),
+    **dict.fromkeys(
+        ("logger", "loggers", "use_wandb", "use_mlflow"), "a tracker is one of the callbacks (docs/extending.md)"
+    ),
     **dict.fromkeys(
         ("accumulate_grad_batches", "gradient_accumulation_steps"),
         "a larger batch_size does the same, as a step answers all feedback there is",
@@ -208,7 +236,7 @@ def unknown_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Ma
         return None
     meant = which_is_meant(name, known)
     if meant in ("", nearest(name, known)):  # letters in common say less than that another call has the very name
-        meant = _elsewhere(function, name, args) or meant
+        meant = _elsewhere(function, name, args) or _of_a_run(function, name) or meant
     return f"{_what_was_called(function, args)}() has no argument {name!r}{meant or _listed(known)}"
 
 
@@ -280,6 +308,21 @@ def _elsewhere(function: Callable[..., Any], name: str, args: tuple[Any, ...]) -
             if isinstance(cls, type) and (found := _of_what_makes(cls, name)):
                 return f"{found}, and is given as {argument}="
     return ""
+
+
+_OF_A_RUN = {
+    **dict.fromkeys(("program", "loss", "optimizer", "train", "val", "test"), "tg.Trainer(...).fit()"),
+    "run_dir": "tg.Trainer()",
+}
+"""What a run is given and no optimizer is, and by which call; those of DSPy and GEPA take it themselves."""
+
+
+def _of_a_run(function: Callable[..., Any], name: str) -> str:
+    """Which call of a run takes an argument that an optimizer does not have; "" for none."""
+    if not function.__module__.startswith(f"{__package__}.optim"):
+        return ""
+    found = next((each for each in _OF_A_RUN if name == each or name in _OURS[each]), "")
+    return f"; {_OF_A_RUN[found]} has {found!r}" if found else ""
 
 
 def _of_what_makes(cls: type, name: str) -> str:

@@ -68,6 +68,9 @@ def test_what_a_property_lacks_is_named_and_not_the_property() -> None:
         ("get_submodule", "dict(module.named_modules())"),
         ("load", "module.load_state_dict(json.loads(text))"),
         ("named_predictors", "module.named_parameters()"),
+        ("deepcopy", "copy.deepcopy(module)"),
+        ("reset_copy", "copy.deepcopy(module)"),
+        ("inspect_history", "llm.observe(callback)"),
     ],
 )
 def test_a_method_of_other_libraries_modules_is_told_what_stands_for_it(name: str, instead: str) -> None:
