@@ -277,6 +277,14 @@ def test_a_test_whose_calls_no_cassette_sees_is_told_of_when_it_is_recorded(pyte
     assert "pool.submit(contextvars.copy_context().run, function, item)" in told
 
 
+def test_of_a_test_that_fails_before_its_first_call_no_other_cause_is_guessed(pytest_run):
+    """Such as one that names no model, which its error says."""
+    test = "from textgrad_engine import nn\n\ndef test_it(cassette):\n    assert nn.ChatCompletion('a')().data == 'b'\n"
+    result = pytest_run(test, "--record-cassettes")
+    assert "NoModelError: no model was named for 'forward' calls" in result.stdout
+    assert "nothing was recorded" not in result.stdout
+
+
 def test_the_plugin_loads_nothing_heavy():
     """Every pytest run on a machine that has the library installed loads it."""
     code = (

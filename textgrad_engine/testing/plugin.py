@@ -86,10 +86,10 @@ def pytest_runtest_call(item: pytest.Item) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Note for the fixtures of a test whether it was run, and neither it nor one of them skipped it."""
+    """Note for the fixtures of a test whether it was run to its end."""
     report = yield
     if call.when == "call":
-        item.stash[_ran] = not report.skipped
+        item.stash[_ran] = report.passed
     return report
 
 
