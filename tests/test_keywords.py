@@ -28,6 +28,10 @@ class Echo(nn.Module):
         return text
 
 
+def look_up(word: str) -> str:
+    return word
+
+
 PROGRAM = nn.ChatCompletion("{text}")
 ROWS = [{"text": "a", "target": "a"}]
 TGD = optim.TGD([prompt()])
@@ -58,6 +62,11 @@ TGD = optim.TGD([prompt()])
         (lambda: optim.ParetoSearch([prompt()], frontier_type="hybrid"), "here it is 'frontier'"),
         (lambda: optim.ParetoSearch([prompt()], reflection_minibatch_size=3), "here it is 'batch_size'"),
         (lambda: optim.BeamSearch([prompt()], beam_size=3), "here it is 'beam'"),
+        (lambda: nn.Tool(func=look_up), "Tool() has no argument 'func'; here it is 'function'"),
+        (lambda: nn.Tool(look_up, desc="a"), "here it is 'description'"),
+        (lambda: nn.Tool(look_up, arg_desc={"word": "a"}), "here it is 'arguments'"),
+        (lambda: nn.Tool(look_up, name="a"), "no argument 'name'; it takes function, description, arguments"),
+        (lambda: Echo(name="a"), "Echo() has no argument 'name'; it takes none"),
         (lambda: optim.ParetoSearch([prompt()], metric=len), "; tg.Trainer(...).fit() has 'loss'"),
         (lambda: optim.ParetoSearch([prompt()], trainset=ROWS), "; tg.Trainer(...).fit() has 'train'"),
         (lambda: optim.BootstrapDemos([prompt()], valset=ROWS), "; tg.Trainer(...).fit() has 'val'"),

@@ -34,6 +34,9 @@ _OURS = {
     "test": ("testset", "test_set", "test_data", "test_dataset", "test_loader"),
     "dataset": ("devset", "examples", "data", "data_source"),
     "fn": ("metric", "eval_fn", "metric_fn", "function"),
+    "function": ("func",),
+    "description": ("desc",),
+    "arguments": ("arg_desc", "arg_descs"),
     "purpose": ("fn_purpose", "eval_fn_purpose", "fn_desc", "eval_fn_desc", "description"),
     "instructions": ("instruction", "evaluation_instruction", "eval_system_prompt", "criteria", "rubric"),
     "criteria": ("rubric", "rubrics", "checklist", "instructions"),
@@ -293,7 +296,7 @@ def _elsewhere(function: Callable[..., Any], name: str, args: tuple[Any, ...]) -
     called = function.__qualname__.rpartition("<locals>.")[2]
     if called.endswith(".__init__"):
         cls = type(args[0])
-        for method, value in inspect.getmembers_static(cls, inspect.isfunction):
+        for method, value in _own_methods(cls, function):
             if not method.startswith("_") and (each := _among(name, value)):
                 return f"; {cls.__name__}.{method}() has {each!r}"
         return ""
@@ -323,6 +326,17 @@ def _of_a_run(function: Callable[..., Any], name: str) -> str:
         return ""
     found = next((each for each in _OF_A_RUN if name == each or name in _OURS[each]), "")
     return f"; {_OF_A_RUN[found]} has {found!r}" if found else ""
+
+
+def _own_methods(cls: type, init: Callable[..., Any]) -> list[tuple[str, Any]]:
+    """The methods of a class, and of its bases up to the one that has the ``__init__``, by name.
+
+    A name there says where an argument belongs. Not so one of a base that takes nothing: all modules have its methods.
+    """
+    made = [inspect.unwrap(vars(each).get("__init__", len)) for each in cls.__mro__]
+    own = cls.__mro__[: made.index(inspect.unwrap(init)) + bool(names_of(init))]
+    found = {name: value for each in reversed(own) for name, value in vars(each).items() if inspect.isfunction(value)}
+    return sorted(found.items())
 
 
 def _of_what_makes(cls: type, name: str) -> str:

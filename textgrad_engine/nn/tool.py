@@ -8,6 +8,7 @@ from typing import Any
 
 from textgrad_engine.autograd import Variable
 from textgrad_engine.checks import texts_in_order
+from textgrad_engine.keywords import names_told
 from textgrad_engine.nn.module import Module
 from textgrad_engine.nn.parameter import Parameter
 from textgrad_engine.nn.parameters import ParameterDict
@@ -74,6 +75,7 @@ class Tool(Module, OwnTexts):
         [('tools.order.description', 'description of the tool order, by which a model decides when and how to call it')]
     """
 
+    @names_told
     def __init__(
         self,
         function: Callable[..., Any] | Mapping[str, Any],
