@@ -46,6 +46,10 @@ class Broken(Function):
             "tool_calls",
             r"; here it is json\.loads\(answer\.data\), as calls of tools that are only described are the a",
         ),
+        ("answer", r"; here it is variable\[\"answer\"\], a field of an answer that is JSON$"),
+        ("reasoning", r"; here it is variable\[\"reasoning\"\]"),
+        ("parsed", r"; here it is json\.loads\(variable\.data\); variable\[\"field\"\] is a field with its graph$"),
+        ("get", r"; here it is json\.loads\(variable\.data\)"),
         ("no_such", "'Variable' object has no attribute 'no_such'(?!;)"),
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 _OF_TEXT = ("casefold", "lower", "lstrip", "removeprefix", "removesuffix", "replace", "rstrip", "strip", "upper")
+_OF_ANSWERS = ("answer", "label", "output", "rationale", "reasoning")
 
 NAMES = {
     **dict.fromkeys(("value", "text", "content", "final_output", "get_value", "set_value"), ".data"),
@@ -26,9 +27,14 @@ NAMES = {
     **{name: f".data.{name}()" for name in ("endswith", "startswith")},
     **dict.fromkeys(("split", "splitlines"), "ops.split"),
     "format": "ops.format",
+    **{name: f'variable["{name}"], a field of an answer that is JSON' for name in _OF_ANSWERS},
+    **dict.fromkeys(
+        ("get", "items", "keys", "model_dump", "parsed", "toDict"),
+        'json.loads(variable.data); variable["field"] is a field with its graph',
+    ),
     "tool_calls": "json.loads(answer.data), as calls of tools that are only described are the answer",
 }
-"""Ours by those of TextGrad, AdalFlow, Trace, PyTorch and SDKs for agents, and by the methods of a text."""
+"""Ours by those of TextGrad, DSPy, AdalFlow, Trace, PyTorch and SDKs for agents, and by the methods of a text."""
 
 
 class NotHere:
