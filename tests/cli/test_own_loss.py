@@ -23,6 +23,8 @@ from textgrad_engine import nn
 from textgrad_engine.testing import FunctionModel
 
 model = FunctionModel(lambda request: request.messages[-1].text.split()[-1])
+other = FunctionModel(lambda request: request.messages[-1].text.split()[0], name="other")
+marks = FunctionModel(lambda request: {"explanation": "", "score": 1}, name="marks")
 
 
 class Search(nn.Module):
@@ -50,6 +52,15 @@ class Loss(nn.Module):
 class Brief(nn.Module):
     def forward(self, prediction, inputs):
         return 0.25 * nn.Metric(len, "length")(prediction)
+
+
+class Judged(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.judge = nn.Judge("Is it polite?")
+
+    def forward(self, prediction):
+        return self.judge(prediction["answer"])
 
 
 class Unsaid(nn.Module):
@@ -129,6 +140,16 @@ def test_a_loss_that_names_no_target_needs_no_column_of_it(folder: Callable[...,
         read_data(load_config(folder(without)))
 
 
+def test_a_loss_that_asks_a_judge_lets_no_models_judge_themselves(cli: CLI, folder: Callable[..., Path]) -> None:
+    """As a judge of the config does not."""
+    given = ("compare", folder(("code:Loss", "code:Judged")), "--model", "code:model", "--model", "code:other")
+    done = cli(*given)
+    assert done.exit_code == 2
+    assert "name one judge for all of them with --judge NAME" in " ".join(done.stderr.split())
+    done = cli(*given, "--judge", "code:marks")
+    assert done.exit_code == 0, done.output
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -151,5 +172,7 @@ def test_a_loss_among_several_says_its_scale(folder: Callable[..., Path]) -> Non
     """Else nobody knows what part of it counts."""
     both = '[[metric]]\nfunction = "code:Unsaid"\nfield = "answer"\n[[metric]]\nfield = "answer"\n'
     config = load_config(folder(('[metric]\nfunction = "code:Loss"\n', both)))
-    with pytest.raises(ConfigError, match=r":6: .*'code:Unsaid of answer' does not say .*; write self\.scale = \(0, 1\)"):
+    with pytest.raises(
+        ConfigError, match=r":6: .*code:Unsaid of answer.* does not say .*; write self\.scale = \(0, 1\)"
+    ):
         build.make_metric(config)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from textgrad_engine.llm.model import stated_price
 from textgrad_engine.llm.prices import price_of as price_of_model
 from textgrad_engine.llm.prices import tier_of
 from textgrad_engine.llm.response import Usage
-from textgrad_engine.nn import Module
+from textgrad_engine.nn import Judge, Module, Rubric
 from textgrad_engine.report.document import evaluation_as_json, usage_as_json
 from textgrad_engine.report.earlier import Earlier, by_the_run, earlier_of, incomparable
 from textgrad_engine.report.scoring import GOING_ON, OnScore
@@ -342,7 +342,11 @@ def is_cached(task: Task) -> bool:
 
 def is_judged(subject: Subject) -> bool:
     """Whether a model gives the marks, or some of them."""
-    return any(each.kind in ("judge", "rubric") for _, each in subject.config.metrics())
+    return any(isinstance(each, Judge | Rubric) for each in _parts_of(build.make_metric(subject.config)))
+
+
+def _parts_of(loss: Callable[..., Any]) -> Iterator[Any]:
+    return loss.modules() if isinstance(loss, Module) else iter(())
 
 
 class _ProgramCalls:
