@@ -42,6 +42,12 @@ def test_a_name_in_braces_that_no_slot_can_have_is_explained() -> None:
         nn.ChatCompletion("{my text}", model=ScriptedModel([]))(**{"my text": "a"})
 
 
+def test_a_template_without_slots_that_gets_a_value_is_told_how_one_is_written() -> None:
+    """As of somebody who writes a signature of DSPy there."""
+    with pytest.raises(TypeError, match=r"has none: 'question -> answer'; write \{question\} where it belongs$"):
+        nn.ChatCompletion("question -> answer")(question="Why?")
+
+
 def test_a_template_of_jinja_is_told_to_have_its_braces_once() -> None:
     """Prompts of AdalFlow, promptfoo and others have {{ ticket }}, which is no slot here."""
     why = r"the user template has none: '\{\{ ticket \}\}'; \{\{ ticket \}\} is text in it, .*: \{ticket\}$"

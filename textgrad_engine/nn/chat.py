@@ -307,6 +307,8 @@ class ChatCompletion(OneVariable):
             why = doubled(written, unknown[:1])
             if self.no_slots_of(unknown[:1]):
                 why = f"{{{unknown[0]}}} is text in it, as {SLOT_NAMES}: rename it"
+            if not why and not slots:
+                why = f"write {{{unknown[0]}}} where it belongs"
             raise TypeError(
                 f"ChatCompletion: a value was given for {unknown[0]!r}, which is no slot; the user template "
                 + (f"has {list(slots)}" if slots else f"has none: {excerpt(_template(self.user))}")
