@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -112,6 +114,28 @@ def test_a_notebook_shows_it_in_a_line() -> None:
     assert len(repr(found)) < 90
     assert repr(scored(None, None)) == "Evaluation(no score, 2 unanswered)"
     assert found != scored(*[0.0, 1.0] * 200)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda found: found > 0.9,
+        lambda found: found >= 0.9,
+        lambda found: max(found, found),
+        lambda found: float(found),
+        lambda found: f"{found:.2f}",
+    ],
+)
+def test_who_takes_it_for_a_number_is_told_where_that_is(use: Callable[[Any], Any]) -> None:
+    """As DSPy's results of an evaluation can be."""
+    with pytest.raises(TypeError, match=r"is no number; its mean is its \.mean, .* compare\(first, second"):
+        use(Evaluation(("a", "b"), (1.0, 0.0), (None, None), {}))
+
+
+def test_it_is_written_into_a_text_as_it_is_printed() -> None:
+    """Where no number is asked for."""
+    found = Evaluation(("a", "b"), (1.0, 0.0), (None, None), {})
+    assert f"{found}" == str(found)
 
 
 def test_the_examples_with_the_lowest_scores_are_named() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textgrad_engine.attributes import attributes_told
 from textgrad_engine.train.bounds import item_bounds, worst_case_mean
@@ -225,6 +225,19 @@ class Evaluation:
         lower = [(score, name) for score, name in zip(self.scores, self.ids) if score is not None and score < best]
         lowest = [f"{name!r} {score:.4g}" for score, name in sorted(lower, key=lambda each: each[0])[:_SHOWN]]
         return f"Evaluation({self}{'; lowest: ' if lowest else ''}{', '.join(lowest)})"
+
+    if not TYPE_CHECKING:  # type checkers tell of it themselves
+
+        def _no_number(self, *_: object) -> None:
+            raise TypeError(
+                "an Evaluation is no number; its mean is its .mean, and two of them are compared pair by pair: "
+                "compare(first, second)"
+            )
+
+        __lt__ = __le__ = __gt__ = __ge__ = __float__ = _no_number
+
+        def __format__(self, form: str) -> str:
+            return self._no_number() if form else str(self)
 
 
 def limits_of_both(before: Evaluation, after: Evaluation) -> tuple[float, float] | None:
