@@ -28,12 +28,17 @@ def check_no_source(file: Path, text: str) -> None:
         text: what it holds.
 
     Raises:
-        RunError: it is Python, or a config.
+        RunError: it is Python, a config, or a saved program.
     """
     if file.suffix.lower() == ".toml" and _is_config(text):
         raise RunError(
             f"--prompt {file}: this is a config, and all of it would be the prompt; write the text that is meant, its "
             "system, to a file and name that"
+        )
+    if file.suffix.lower() == ".json" and (saved := _saved_in(text)):
+        raise RunError(
+            f"--prompt {file}: this is a saved program, and all of it would be the prompt; write the text that is "
+            f"meant, {' or '.join(saved[:3])}, to a file and name that"
         )
     if file.suffix.lower() != ".py":
         return
@@ -72,6 +77,21 @@ def _is_config(text: str) -> bool:
         return "program" in tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):
         return False
+
+
+def _saved_in(text: str) -> list[str]:
+    """What leads to the prompts of a program that DSPy has saved, or a state_dict of ours; none in other JSON."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    parts = [(name, each) for name, each in found.items() if isinstance(each, dict)] if isinstance(found, dict) else []
+    saved = [f"{name}.data" for name, each in parts if {"data", "role", "requires_grad"} <= each.keys()]
+    for name, each in parts:
+        signature = each.get("signature")
+        if isinstance(signature, dict) and "instructions" in signature:
+            saved.append(f"{name}.signature.instructions")
+    return saved
 
 
 def _texts_in(source: str) -> list[str]:
