@@ -207,7 +207,7 @@ PROBLEMS = {
     "date for a text": (change('"queue"', "1979-05-27"), r":11: \[data\] target = .*should be a valid string"),
     "out of range": (change("max_epochs = 2", "max_epochs = 0"), r":26: .*should be greater than 0"),
     "infinite budget": (change("dollars = 1.5", "dollars = inf"), r":29: .*finite number"),
-    "wrong word": (change('"TGD"', '"SGD"'), r":23: .* name = 'SGD': should be one of 'TGD', .*; did you mean 'TGD'"),
+    "wrong word": (change('"TGD"', '"SGD"'), r":23: .* name = 'SGD': should be one of 'TGD', .*; here it is 'TGD'"),
     "wrong mode": (
         change('"TGD"', '"TGD"\nmode = "pach"'),
         r":24: .* should be 'patch' or 'rewrite'; did you mean 'patch'",

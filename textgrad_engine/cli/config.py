@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from textgrad_engine.callables import signature_of
 from textgrad_engine.cli import user_code
 from textgrad_engine.cli.config_checks import CHECKS, idle_keys
-from textgrad_engine.cli.config_errors import problems_of, table_of
+from textgrad_engine.cli.config_errors import optimizer_meant, problems_of, table_of
 from textgrad_engine.cli.config_program import OfProgram
 from textgrad_engine.cli.model_tables import ModelPrice
 from textgrad_engine.cli.optimizer_names import NAMES
@@ -23,7 +23,6 @@ from textgrad_engine.cli.optimizers import AnyOptimizer, BaseSettings, TGDSettin
 from textgrad_engine.cli.secrets_in import refuse_secrets
 from textgrad_engine.cli.settings import AnyMetric, Budget, Data, Guards, Metric, Train
 from textgrad_engine.cli.toml_lines import Keys, line_of, place
-from textgrad_engine.data.names import suggest
 from textgrad_engine.errors import ConfigError
 from textgrad_engine.nn.metric_functions import forward_of, scoring, takes_target
 from textgrad_engine.slots import slots_of
@@ -306,6 +305,7 @@ def _of_another(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     """
     if settings_for(name) is None:
         raise ConfigError(
-            f"--optimizer {name}: it is one of {', '.join(NAMES)}, or one of yours as module:name{suggest(name, NAMES)}"
+            f"--optimizer {name}: it is one of {', '.join(NAMES)}, or one of yours as module:name"
+            f"{optimizer_meant(name)}"
         )
     return {"name": name, **{key: value for key, value in values.items() if key in BaseSettings.model_fields}}

@@ -9,8 +9,10 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, Tag, ValidationError
 
+from textgrad_engine.cli.optimizer_names import NAMES
 from textgrad_engine.cli.settings import Section
 from textgrad_engine.data.names import suggest
+from textgrad_engine.missing import ELSEWHERE
 from textgrad_engine.report.toml import toml_key
 
 _QUOTED = r"'(\w+)'"
@@ -93,6 +95,17 @@ def _tag_in(loc: Sequence[str | int], root: type[BaseModel]) -> str:
     return str(loc[1]) if field is not None and len(loc) > 1 and loc[1] in _kinds(field.annotation) else ""
 
 
+def optimizer_meant(name: str) -> str:
+    """The end of an error about a name that no optimizer has: which is meant, also by another library's; "" for none.
+
+    Example:
+        >>> optimizer_meant("GEPA"), optimizer_meant("PatchSerch")
+        ("; here it is 'ParetoSearch'", "; did you mean 'PatchSearch'?")
+    """
+    part, _, here = ELSEWHERE.get(name, "").partition(".")
+    return f"; here it is {here!r}" if part == "optim" and here in NAMES else suggest(name, NAMES)
+
+
 def problems_of(error: ValidationError, root: type[BaseModel]) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """What is wrong with a config, each with the keys that lead to its place.
 
@@ -149,7 +162,7 @@ def _explain(error: Any, root: type[BaseModel]) -> str:
     value = error["input"]
     if error["type"] == "union_tag_invalid":
         named, known = error["ctx"]["tag"], error["ctx"]["expected_tags"]
-        return f"{where} = {named!r}: should be one of {known}{suggest(named, re.findall(_QUOTED, known))}"
+        return f"{where} = {named!r}: should be one of {known}{optimizer_meant(named)}"
     if error["type"] == "model_type":
         table = ".".join(map(toml_key, loc))
         return f"{where} is a table; write [{table}] and its keys on lines of their own, got {value!r}"
