@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from textgrad_engine.tracebacks import hide
@@ -68,6 +68,7 @@ _OURS = {
     "every": ("step_size",),
     "factor": ("gamma",),
     "dollars": ("max_cost", "usd"),
+    "target": ("label", "labels", "label_column", "answer_column", "target_column"),
     "input_per_million": ("input",),
     "output_per_million": ("output",),
     "forward": ("lm", "model", "engine"),
@@ -285,10 +286,30 @@ def which_is_meant(name: str, known: list[str]) -> str:
         >>> which_is_meant("role_description", ["data", "role"]), which_is_meant("rule", ["data", "role"])
         ("; here it is 'role'", "; did you mean 'role'?")
     """
-    found = next((each for each in known if name in _OURS.get(each, ())), "")
-    if found:
+    if found := called_here(name, known):
         return f"; here it is {found!r}"
     return f"; {_IN_WORDS[name]}" if name in _IN_WORDS else nearest(name, known)
+
+
+def called_here(name: str, known: Iterable[str]) -> str:
+    """Which of the known names another library's is; "" for none.
+
+    Example:
+        >>> called_here("trainset", ["train", "val"])
+        'train'
+    """
+    return next((each for each in known if name in _OURS.get(each, ())), "")
+
+
+def not_needed(name: str) -> str:
+    """Why an argument of another library may be left out here, for whatever has arguments; "" where it may not.
+
+    Example:
+        >>> not_needed("seed_candidate")
+        'leave it out: a run begins with the texts that the parameters have'
+    """
+    said = _IN_WORDS.get(name, "")
+    return said if said.startswith("leave it out") else ""
 
 
 def _elsewhere(function: Callable[..., Any], name: str, args: tuple[Any, ...]) -> str:

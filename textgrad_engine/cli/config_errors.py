@@ -12,6 +12,7 @@ from pydantic import BaseModel, Tag, ValidationError
 from textgrad_engine.cli.optimizer_names import NAMES
 from textgrad_engine.cli.settings import Section
 from textgrad_engine.data.names import suggest
+from textgrad_engine.keywords import called_here, not_needed
 from textgrad_engine.missing import ELSEWHERE
 from textgrad_engine.report.toml import toml_key
 
@@ -29,7 +30,17 @@ _EXAMPLES = {
 }
 
 
+_LIMIT = "[budget] calls = N bounds the calls of models, and dollars = N what they cost"
+_WRITER = '[models] optimizer = "..." names the model that writes new texts, and backward = "..." the critic'
+
 _SET_OTHERWISE: dict[tuple[str, ...], str] = {
+    ("optimizer", "auto"): _LIMIT,
+    ("optimizer", "max_metric_calls"): _LIMIT,
+    ("train", "max_metric_calls"): _LIMIT,
+    ("optimizer", "reflection_lm"): _WRITER,
+    ("models", "reflection_lm"): _WRITER,
+    ("train", "num_threads"): "[models] max_in_flight bounds calls at once; else the endpoint does",
+    ("program", "prompt"): "system is the prompt, which is trained, and user what it is asked about, with {slots}",
     ("optimizer", "proposer"): (
         "mode says how new texts are written; another proposer, such as proposers.Human, is set in Python: "
         'name = "module:function" names a function that takes the prompts and gives an optimizer'
@@ -119,7 +130,8 @@ def problems_of(error: ValidationError, root: type[BaseModel]) -> Iterator[tuple
     extra = [keys for keys, item in items if item["type"] == "extra_forbidden"]
     for keys, item in items:
         beside = [str(other[-1]) for other in extra if other[:-1] == keys[:-1]]
-        if item["type"] != "missing" or not any(suggest(name, [str(keys[-1])]) for name in beside):
+        lacks = [str(keys[-1])]
+        if item["type"] != "missing" or not any(suggest(name, lacks) or called_here(name, lacks) for name in beside):
             yield keys, _explain(item, root)
 
 
@@ -151,6 +163,10 @@ def _explain(error: Any, root: type[BaseModel]) -> str:
         homes = [home for home, keys in names.items() if key in keys and not (home == "train" and key in idle)]
         if otherwise := _SET_OTHERWISE.get(tuple(loc)):
             return f"{what}; {otherwise}"
+        if here := called_here(key, known):
+            return f"{what}; here it is {here!r}"
+        if why := not_needed(key):
+            return f"{what}; {why}"
         of_others = key in idle or (len(loc) == 2 and any(key in kind.model_fields for kind in kinds.values()))
         if near := "" if of_others else suggest(key, known):  # what it resembles is something else
             return what + near
