@@ -548,6 +548,9 @@ def test_a_program_that_was_trained_is_not_taken_for_a_new_one(task: SimulatedTa
             cross_validate(once, task.loss, task.train)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match=r"start should return \(program, optimizer\), got ChatCompletion"):
             cross_validate(lambda: once, task.loss, task.train)  # type: ignore[arg-type,return-value]
+        three = once, optim.TGD(once.parameters()), tg.Trainer()
+        with pytest.raises(TypeError, match=r"start should return .*, got \(ChatCompletion, TGD, Trainer\)$"):
+            cross_validate(lambda: three, task.loss, task.train)  # type: ignore[arg-type,return-value]
     assert not asked.requests
 
 

@@ -175,9 +175,12 @@ def _started(start: Callable[[], tuple[Module, Optimizer]]) -> tuple[Module, Opt
             "cross_validate: start should be a function that makes a new program and its optimizer, as it is called "
             f"for each run; got {type(start).__name__}"
         )
-    made = start()
+    made: Any = start()
     if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], Module)):
-        raise TypeError(f"cross_validate: start should return (program, optimizer), got {type(made).__name__}")
+        given = type(made).__name__
+        if isinstance(made, tuple):
+            given = f"({', '.join([type(each).__name__ for each in made])})"
+        raise TypeError(f"cross_validate: start should return (program, optimizer), got {given}")
     return made
 
 
