@@ -228,7 +228,7 @@ PROBLEMS: dict[str, tuple[list[tuple[str, str]], str]] = {
     "an endless weight": ([("weight = 3", "weight = inf")], r":14: .*should be a finite number"),
     "a misspelt key of the second": (
         [("instructions", "instruction")],
-        r":18: \[\[metric\]\] has no key 'instruction'; did you mean 'instructions'",
+        r":18: \[\[metric\]\] has no key 'instruction'; here it is 'instructions'",
     ),
     "a second judge without criteria": (
         [('instructions = "Is the reason a reason?"\n', "")],
