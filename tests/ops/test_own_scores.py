@@ -27,7 +27,7 @@ def test_a_function_that_reads_fields_of_an_answer_is_told_that_it_is_json(funct
         _ = nn.Metric(function, "the urgency")(Variable(ORDER), {"urgency": "high"}).data
     (note,) = [note for note in raised.value.__notes__ if "given" in note]
     assert f"{GIVEN}, here JSON, which json.loads(...) reads" in note
-    assert 'nn.OnField(loss, "urgency")' in note
+    assert note.endswith('; nn.OnField(loss, "urgency"), in a config field = "urgency", scores one field')
 
 
 def test_an_answer_without_fields_names_none() -> None:

@@ -99,6 +99,8 @@ def _of_text(error: Exception, answer: Any) -> str:
         fields = json.loads(answer)
     except ValueError:
         return said
-    name = next(iter(fields), None) if isinstance(fields, dict) else None
-    one = "" if name is None else f"; nn.OnField(loss, {json.dumps(name)}) scores one field"
-    return f"{said}, here JSON, which json.loads(...) reads{one}"
+    said += ", here JSON, which json.loads(...) reads"
+    if not isinstance(fields, dict) or not fields:
+        return said
+    name = json.dumps(next(iter(fields)))
+    return f"{said}; nn.OnField(loss, {name}), in a config field = {name}, scores one field"
