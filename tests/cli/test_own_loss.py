@@ -63,6 +63,16 @@ class Judged(nn.Module):
         return self.judge(prediction["answer"])
 
 
+class Number(nn.Module):
+    def forward(self, prediction):
+        return 0.5
+
+
+class Words(nn.Module):
+    def forward(self, prediction):
+        return prediction["answer"]
+
+
 class Unsaid(nn.Module):
     def forward(self, prediction, target):
         return nn.ExactMatch()(prediction, target)
@@ -138,6 +148,23 @@ def test_a_loss_that_names_no_target_needs_no_column_of_it(folder: Callable[...,
     assert len(read_data(load_config(folder(without, ("code:Loss", "code:Brief"))))[0]) == 8
     with pytest.raises(DataError, match="there is no column 'target' in any row"):
         read_data(load_config(folder(without)))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Number", "error: a loss gives a Variable, got float; nn.Metric makes one of a plain function"),
+        ("Words", "error: a score must be a number, and this loss gave str"),
+    ],
+)
+def test_a_loss_that_gives_no_score_is_told_in_a_line(
+    name: str, said: str, cli: CLI, folder: Callable[..., Path]
+) -> None:
+    """It is the user's own code that is to be mended."""
+    done = cli("eval", folder(("code:Loss", f"code:{name}")))
+    assert done.exit_code == 1
+    assert said in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
 
 
 def test_a_loss_that_asks_a_judge_lets_no_models_judge_themselves(cli: CLI, folder: Callable[..., Path]) -> None:

@@ -185,9 +185,9 @@ def run_scored(
             made: object = loss
             if inspect.iscoroutine(made):
                 made.close()  # or Python warns that nobody awaited it
-                raise TypeError("a loss gives a Variable, and this one a coroutine, which nobody awaits: write `def`")
+                raise ScoreError("a loss gives a Variable, and this one a coroutine, which nobody awaits: write `def`")
             if not isinstance(loss, Variable):
-                raise TypeError(
+                raise ScoreError(
                     f"a loss gives a Variable, got {type(loss).__name__}; nn.Metric makes one of a plain function"
                 )
         except BaseException:

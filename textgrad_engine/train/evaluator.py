@@ -245,8 +245,7 @@ def scored(
         scale: that its score must be on (`held_to`); None for any.
 
     Raises:
-        TypeError: the loss is no number.
-        ScoreError: it is outside of the scale.
+        ScoreError: the loss is no number, or outside of the scale.
         ModelError: the models cannot be asked at all, or not any more.
     """
     try:

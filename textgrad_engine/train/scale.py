@@ -58,8 +58,7 @@ def as_score(loss: Variable) -> float:
     """The number that a loss gave; of several with weights, `decimal_of` their sum.
 
     Raises:
-        TypeError: it gave text.
-        ScoreError: it gave a number that no mean can be taken of.
+        ScoreError: it gave text, or a number that no mean can be taken of.
     """
     data = loss.data
     if isinstance(data, int | float):
@@ -69,7 +68,7 @@ def as_score(loss: Variable) -> float:
                 f"up to {_LARGEST:g}, so bound what it gives, or give the logarithm"
             )
         return decimal_of(float(data))
-    raise TypeError(
+    raise ScoreError(
         f"a score must be a number, and this loss gave {type(data).__name__}. A TextLoss only gives words: "
         "score with nn.ExactMatch, nn.Metric or nn.Judge."
     )
