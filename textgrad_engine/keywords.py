@@ -41,7 +41,7 @@ _OURS = {
     "instructions": ("instruction", "evaluation_instruction", "eval_system_prompt", "criteria", "rubric"),
     "criteria": ("rubric", "rubrics", "checklist", "instructions"),
     "system": ("system_prompt", "system_message", "instructions"),
-    "user": ("prompt", "template", "user_prompt"),
+    "user": ("prompt", "template", "user_prompt", "signature"),
     "response_format": ("output_schema", "response_model", "schema"),
     "max_turns": ("max_iters", "max_steps"),
     "concurrency": ("num_threads", "num_workers", "max_workers"),
@@ -235,7 +235,8 @@ def unknown_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Ma
         kwargs: what it was given by name.
     """
     known = names_of(function)
-    name = next((each for each in kwargs if each not in known), None)
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in inspect.signature(function).parameters.values())
+    name = next((each for each in kwargs if each not in known and (not takes_any or called_here(each, known))), None)
     if name is None:
         return None
     meant = which_is_meant(name, known)

@@ -10,6 +10,7 @@ from typing import Any
 from textgrad_engine.autograd import Variable
 from textgrad_engine.autograd.value import as_role, excerpt
 from textgrad_engine.checks import check
+from textgrad_engine.keywords import names_told
 from textgrad_engine.llm.conversation import is_conversation, problem_of, turns_of
 from textgrad_engine.llm.model import Model
 from textgrad_engine.llm.request import GenerateConfig, config_from
@@ -77,6 +78,7 @@ class ChatCompletion(OneVariable):
     _apart: _TakenApart | None = None
     """What was told in the last call, taken apart."""
 
+    @names_told
     def __init__(
         self,
         user: str | Variable,
