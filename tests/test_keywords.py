@@ -57,6 +57,7 @@ TGD = optim.TGD([prompt()])
         (lambda: PROGRAM.zero_grad(set_to_none=True), "Module.zero_grad() has no argument 'set_to_none'; leave it out"),
         (lambda: optim.ParetoSearch([prompt()], max_metric_calls=9), "budget(calls=...)` around it bounds its calls"),
         (lambda: optim.ParetoSearch([prompt()], auto="light"), "dollars=... what it costs"),
+        (lambda: tg.Trainer(budget=3), "'budget'; `with tg.budget(calls=...)` around it bounds its calls"),
         (lambda: tg.Trainer(cache=True), "`with llm.caching(folder)` around it keeps answers on disk"),
         (lambda: optim.ParetoSearch([prompt()], num_trials=9), "here it is 'proposals'"),
         (lambda: optim.ParetoSearch([prompt()], frontier_type="hybrid"), "here it is 'frontier'"),

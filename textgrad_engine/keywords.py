@@ -109,7 +109,7 @@ _IN_WORDS = {
     ),
     **dict.fromkeys(("lr", "learning_rate", "weight_decay"), "what bounds a step is its max_edits"),
     **dict.fromkeys(
-        ("max_metric_calls", "max_full_evals", "auto"),
+        ("max_metric_calls", "max_full_evals", "auto", "budget", "max_calls"),
         "`with tg.budget(calls=...)` around it bounds its calls, and dollars=... what it costs",
     ),
     "cache": "`with llm.caching(folder)` around it keeps answers on disk",
