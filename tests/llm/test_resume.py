@@ -270,6 +270,24 @@ def test_a_failure_that_may_have_cost_something_is_held_again(run: Any, ask: Any
     assert player.left == []
 
 
+def test_attempts_of_unknown_cost_before_an_answer_are_kept_and_then_held_again(run: Any, ask: Any) -> None:
+    """They may have been charged, so no call has their room, neither before the answer is given again nor after."""
+    lost = Usage(output_tokens=50, calls=2, dollars=0.0)
+    player = resumption(recorded(ask(), Completion("said", usage=Usage(output_tokens=2, calls=1), unknown=lost)))
+
+    async def main() -> tuple[str, int, Amount]:
+        with budget(calls=3, tokens=10**6) as b, player.answering():
+            model = resolve(MODEL)
+            with pytest.raises(BudgetExceeded, match="3 kept for the rest of the run"):
+                await model.complete(ask("new"))
+            text = (await model.complete(ask())).text
+            with pytest.raises(BudgetExceeded):
+                await model.complete(ask("new"))
+        return text, b.spent.calls, b.held
+
+    assert run(main()) == ("said", 1, Amount(2, 50, 0))
+
+
 def test_a_stopped_run_plays_nothing_back(run: Any, ask: Any) -> None:
     """Ctrl-C is heard as if the models were asked, also where there is no budget."""
     player = resumption(recorded(ask(), "first"))
