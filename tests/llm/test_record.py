@@ -55,6 +55,16 @@ def taped(run, model, path, *requests):
     return run(main())
 
 
+def recorded_and_played(run, path, main):
+    """What comes of some code while it is recorded, and in a replay of that."""
+
+    async def within(tape):
+        with tape:
+            return await main()
+
+    return run(within(record(path))), run(within(replay(path)))
+
+
 def played(run, path, *requests, model="o"):
     """Answers, or errors, of a replay to each request."""
 
@@ -845,15 +855,8 @@ def test_a_further_attempt_without_room_is_refused_by_the_same_budget(run, ask, 
                 await resolve(model).complete(ask(config=GenerateConfig(response_format=wanted)))
             return inner.refused(caught.value), outer.refused(caught.value), inner.spent, outer.spent
 
-    async def taping():
-        with record(tmp_path / "c.jsonl"):
-            return await main()
-
-    async def playing():
-        with replay(tmp_path / "c.jsonl"):
-            return await main()
-
-    assert run(taping()) == run(playing()) == (True, False, used, used)
+    before, after = recorded_and_played(run, tmp_path / "c.jsonl", main)
+    assert before == after == (True, False, used, used)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 9])
@@ -870,16 +873,8 @@ def test_a_replay_holds_what_lost_attempts_may_have_cost(run, ask, tmp_path, lim
                 found = type(error)
             return found, account.spent, account.held
 
-    async def taping():
-        with record(tmp_path / "c.jsonl"):
-            return await main()
-
-    async def playing():
-        with replay(tmp_path / "c.jsonl"):
-            return await main()
-
-    before = run(taping())
-    assert before == run(playing())
+    before, after = recorded_and_played(run, tmp_path / "c.jsonl", main)
+    assert before == after
     assert before[0] == (BudgetExceeded if limit < 9 else "fine")
     assert before[2].calls == min(limit, 2)
 

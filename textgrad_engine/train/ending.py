@@ -18,9 +18,12 @@ NOTE [The end is paid for first]
 
     What an example costs is what it cost with the seed texts, answers from the cache counted as if they were paid, and
     with what the budget holds for answers whose endpoint did not say what they used; for longer texts as many tokens
-    more as they are longer. Tokens and money vary, so a part more is kept of them, and the worst case of one call,
-    without which the last one would not be sent. Calls whose connection was lost may have been answered, so they count,
-    and were asked for again: as many more are kept as there were of them so far, and a part more of these.
+    more as they are longer. Tokens and money vary, so a part more is kept of them, and the worst case of one call of
+    the program, without which the last one would not be sent. Calls whose connection was lost may have been answered,
+    so they count, and were asked for again: as many more are kept as there were of them so far, and a part more of
+    these.
+    Where less is left than that in the end, a test is begun that has room if it takes no more than expected. What both
+    prompts were run on when the budget is spent is what is known.
 """
 
 from __future__ import annotations
