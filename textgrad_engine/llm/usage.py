@@ -226,13 +226,12 @@ class Metered(Wrapper):
             if own.id:
                 self._warn_of_twice(usage)
             failed = isinstance(failure, Exception)
+            paid = usage is not None or (failure is not None and not costs_nothing(failure))
             saved = None if completion is None or not completion.cached else completion.saved or Usage()
             for each in meters:
                 each.end(request.purpose, usage, failed=failed, saved=saved)
             try:
-                if observers and (
-                    failed or (failure is not None and not costs_nothing(failure)) or usage is not None
-                ):  # neither: the call was cancelled, and had paid nothing
+                if observers and (failed or paid):  # neither: the call was cancelled, and had paid nothing
                     record = CallRecord(
                         request.purpose,
                         self.name,
